@@ -1,0 +1,1 @@
+"""One module for each file that scripts/generate.py writes."""
