@@ -1,0 +1,270 @@
+"""Plays scripted answers on one connection and notes what the client did: raw HTTP/1.1, on purpose without a framework.
+
+No HTTP server library can cut a chunked body, reset a connection or fall silent on request, and these are the cases
+that matter. Everything here runs on the event loop of the scripted server's own thread.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import socket
+import struct
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, Protocol, cast
+
+from lastword.conformance._script import AwaitDisconnect, Delay, End, Exchange, Send, Step, segments
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_RST: Final = struct.pack("ii", 1, 0)  # SO_LINGER on, 0 s: close() then sends RST and not FIN
+_BEFORE_RST: Final = 0.02  # s; some kernels drop what was received but not yet read when an RST arrives
+
+
+@dataclass(slots=True)
+class Received:
+    """One request as the server saw it, and what became of its client. Times are ``time.monotonic()`` seconds."""
+
+    method: str
+    path: str
+    headers: dict[str, str]  # names in lower case; the last value of a repeated header
+    body: bytes
+    connection: int  # 1 for the first accepted connection
+    at: float
+    disconnected_at: float | None = None  # when the client's FIN or RST was seen while it was still being answered
+    disconnected_by: str | None = None  # "fin" | "reset"
+    answered: bool = False  # the whole script of this answer was played
+    problems: list[str] = field(default_factory=list)
+
+    @property
+    def attempt(self) -> int | None:
+        """The client's own count of this try, from ``x-request-attempt``."""
+        value = self.headers.get("x-request-attempt", "")
+        return int(value) if value.isdigit() else None
+
+    def json(self) -> dict[str, object]:
+        """Give the request body as a JSON object; ``TypeError`` if it is another document."""
+        document = json.loads(self.body)
+        if not isinstance(document, dict):
+            raise TypeError(f"the request body is not a JSON object: {self.body[:200]!r}")
+        return document
+
+
+class Script(Protocol):
+    """What a connection asks of its server."""
+
+    segmentation: str
+    closing: asyncio.Event
+
+    def take(self, request: Received) -> Exchange:
+        """Give the answer to this request and log the request."""
+        ...
+
+    def opened(self, connection: Connection) -> int:
+        """Count a connection."""
+        ...
+
+    def changed(self, connection: Connection | None = None) -> None:
+        """Wake whoever waits for a change; a connection is given when it has closed."""
+        ...
+
+
+class _ClientLeftError(Exception):
+    pass
+
+
+class Connection(asyncio.Protocol):
+    """One accepted connection: reads requests, plays one exchange for each, stays open for the next."""
+
+    def __init__(self, script: Script) -> None:
+        self._script = script
+        self._buffer = bytearray()
+        self._more = asyncio.Event()
+        self._gone = asyncio.Event()
+        self._left_by: str | None = None
+        self._left_at = 0.0
+        self._held: list[bytes] | None = [] if script.segmentation == "whole" else None
+        self._current: Received | None = None
+
+    # -- asyncio.Protocol
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Start to serve."""
+        self.transport = cast("asyncio.Transport", transport)
+        self._socket = transport.get_extra_info("socket")
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.number = self._script.opened(self)
+        self.task = asyncio.get_running_loop().create_task(self._serve())
+
+    def data_received(self, data: bytes) -> None:
+        """Keep what the client sent."""
+        self._buffer += data
+        self._more.set()
+
+    def eof_received(self) -> bool:
+        """Note the client's FIN."""
+        self._left("fin")
+        return False
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Note the client's RST, or that the connection is over."""
+        self._left("reset" if exc is not None else "closed")
+        self._script.changed(self)
+
+    def _left(self, how: str) -> None:
+        if self._gone.is_set():
+            return
+        self._left_by, self._left_at = how, time.monotonic()
+        if self._current is not None and how != "closed":
+            self._current.disconnected_at, self._current.disconnected_by = self._left_at, how
+        self._gone.set()
+        self._more.set()
+        self._script.changed()
+
+    # -- serving
+
+    async def _serve(self) -> None:
+        with contextlib.suppress(_ClientLeftError):
+            while not self.transport.is_closing():
+                request = await self._read_request()
+                exchange = self._script.take(request)
+                self._current = request
+                try:
+                    await self._play(exchange, request)
+                finally:
+                    self._current = None
+                    self._script.changed()
+        self.transport.close()
+
+    async def _play(self, exchange: Exchange, request: Received) -> None:
+        for step in exchange.before:
+            await self._wait(step, request)
+        self._write(exchange.head())
+        may_leave = False
+        for position, step in enumerate(exchange.steps):
+            if isinstance(step, End):
+                await self._end(step, exchange, request)
+            elif not isinstance(step, Send):
+                await self._wait(step, request)
+            elif not self._gone.is_set():
+                await self._send(step, chunked=exchange.chunked)
+                may_leave = may_leave or step.final
+            elif not (may_leave or _expects_leaving(rest := exchange.steps[position:])):
+                unsent = sum(isinstance(each, Send) for each in rest)
+                request.problems.append(f"the client left with {unsent} of its steps still to be sent")
+                return
+        request.answered = True
+
+    async def _send(self, step: Send, *, chunked: bool) -> None:
+        for piece in segments(step.payload, self._script.segmentation):
+            self._write(b"%x\r\n%b\r\n" % (len(piece), piece) if chunked else piece)
+            await asyncio.sleep(0)  # one write a segment, and a chance to see the client leave
+            if self._gone.is_set():
+                return
+
+    async def _wait(self, step: Step, request: Received) -> None:
+        self._flush()
+        if isinstance(step, Delay):
+            await self._first_of(self._gone, self._script.closing, timeout=step.seconds)
+        elif isinstance(step, AwaitDisconnect):
+            started = time.monotonic()
+            await self._first_of(self._gone, timeout=step.seconds)
+            if not self._gone.is_set():
+                waited = time.monotonic() - started
+                request.problems.append(f"the client did not disconnect within {waited * 1000:.0f} ms")
+
+    async def _end(self, end: End, exchange: Exchange, request: Received) -> None:
+        if end.how == "complete" and exchange.chunked:
+            self._write(b"0\r\n\r\n")
+        self._flush()
+        if end.how == "complete":
+            if exchange.closes or request.headers.get("connection", "").lower() == "close":
+                self.transport.close()
+        elif end.how == "truncate":
+            self.transport.close()
+        elif end.how == "stall":
+            await self._first_of(self._gone, self._script.closing, timeout=None)
+        else:
+            await self._reset()
+
+    async def _reset(self) -> None:
+        while self.transport.get_write_buffer_size() and not self._gone.is_set():
+            await asyncio.sleep(0.001)
+        await self._first_of(self._gone, timeout=_BEFORE_RST)
+        with contextlib.suppress(OSError):  # the client may have been first
+            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RST)
+        self.transport.abort()
+
+    @property
+    def busy(self) -> bool:
+        """Whether an answer is being played."""
+        return self._current is not None
+
+    async def _first_of(self, *events: asyncio.Event, timeout: float | None) -> None:
+        waits = [asyncio.ensure_future(event.wait()) for event in events]
+        try:
+            await asyncio.wait(waits, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for wait in waits:
+                wait.cancel()
+            await asyncio.gather(*waits, return_exceptions=True)
+
+    def _write(self, data: bytes) -> None:
+        if self._held is not None:
+            self._held.append(data)
+        elif data and not self._gone.is_set():
+            self.transport.write(data)
+
+    def _flush(self) -> None:
+        if self._held is None:
+            return
+        data, self._held = b"".join(self._held), []
+        if data and not self._gone.is_set():
+            self.transport.write(data)
+
+    # -- reading a request (RFC 9112, as much of it as clients use)
+
+    async def _read_request(self) -> Received:
+        head = (await self._until(b"\r\n\r\n")).decode("latin-1")
+        at = time.monotonic()
+        line, *lines = head.split("\r\n")
+        method, _, rest = line.partition(" ")
+        headers = {name.lower(): value.strip() for name, _, value in (each.partition(":") for each in lines if each)}
+        if headers.get("transfer-encoding", "").lower() == "chunked":
+            body = await self._chunks()
+        else:
+            body = await self._exactly(int(headers.get("content-length", "0")))
+        return Received(method, rest.rpartition(" ")[0], headers, body, self.number, at)
+
+    async def _chunks(self) -> bytes:
+        body = bytearray()
+        while size := int((await self._until(b"\r\n")).split(b";")[0], 16):
+            body += await self._exactly(size)
+            await self._exactly(2)
+        await self._until(b"\r\n")
+        return bytes(body)
+
+    async def _until(self, mark: bytes) -> bytes:
+        while (end := self._buffer.find(mark)) < 0:
+            await self._need_more()
+        return (await self._exactly(end + len(mark)))[: -len(mark)]
+
+    async def _exactly(self, size: int) -> bytes:
+        while len(self._buffer) < size:
+            await self._need_more()
+        data = bytes(self._buffer[:size])
+        del self._buffer[:size]
+        return data
+
+    async def _need_more(self) -> None:
+        if self._gone.is_set():
+            raise _ClientLeftError
+        self._more.clear()
+        await self._more.wait()
+
+
+def _expects_leaving(steps: Sequence[Step]) -> bool:
+    return any(isinstance(each, AwaitDisconnect) or each == End("stall") for each in steps)
