@@ -1,0 +1,274 @@
+"""Whether an answer is whole: events and the way the wire ended become chunks and exactly one verdict.
+
+The one machine behind every stream, whole body, shim and vector.  It does no I/O and knows no clock.  Its rules are
+OUT, STR and TOOL of SPEC.md: a request is completed only if each choice that was asked for has a finish_reason of the
+success set and the terminal event arrived; an error event is terminal whatever follows it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, Final, Literal
+
+from lastword._classify import MAX_RAW, ErrorInfo, classify_frame, make_error
+from lastword._codes import FINISH_REASONS, PROFILES, Code, Profile
+from lastword._outcome import Partial, ToolCall
+from lastword._sse import ServerSentEvent
+
+WireEnd = Literal["complete", "truncated", "reset"]
+"""How a body ended: as its framing says it must, before that, or by a reset connection."""
+
+_HOW: Final = {
+    "complete": "the body ended",
+    "truncated": "the connection closed in the middle of the body",
+    "reset": "the connection was reset in the middle of the body",
+}
+_loads: Final = json.loads
+
+
+def expected_choices(body: Mapping[str, Any]) -> int:
+    """How many choices a request asks for: ``n`` × its prompts (OUT-3).  A prompt is a text or a list of token ids."""
+    n = body.get("n")
+    prompt = body.get("prompt")
+    prompts = 1
+    if isinstance(prompt, list) and prompt and not isinstance(prompt[0], int):
+        prompts = len(prompt)
+    return (n if isinstance(n, int) and n > 0 else 1) * prompts
+
+
+class StreamTracker:
+    """Follows one answer of a chat or completions endpoint.
+
+    Feed it the events in order, then call ``end`` once.  After a terminal event it ignores everything.
+    """
+
+    __slots__ = ("_calls", "_expected", "_profile", "_texts", "chunks", "error", "finish_reasons", "progressed",
+                 "terminal", "usage")  # fmt: skip
+
+    def __init__(self, *, expected_choices: int = 1, profile: Profile | None = None) -> None:
+        self.terminal: Literal["done", "error"] | None = None
+        self.error: ErrorInfo | None = None
+        self.progressed = False  # set by content, reset by whoever watches the idle timer
+        self.chunks = 0
+        self.usage: dict[str, Any] | None = None
+        self.finish_reasons: dict[int, str | None] = {}
+        self._expected = expected_choices
+        self._profile = profile
+        self._texts: dict[int, list[str]] = {}
+        self._calls: dict[tuple[int, int], dict[str, Any]] = {}
+
+    def accept(self, event: ServerSentEvent) -> dict[str, Any] | None:
+        """Take one event; return the chunk to hand over, or None if it is none."""
+        if self.terminal is not None:
+            return None
+        data, name = event
+        try:
+            chunk = _loads(data)
+        except (ValueError, RecursionError):
+            self._not_json(name, data)
+            return None
+        if chunk.__class__ is not dict or chunk.get("error") or name == "error":
+            return self._not_a_chunk(name, chunk)
+        choices = chunk.get("choices")
+        if choices.__class__ is not list:
+            return self._not_a_chunk(name, chunk)
+        return chunk if self._take(chunk, choices, "delta") else None
+
+    def accept_body(self, body: object) -> None:
+        """Take the whole body of a non-stream answer, already known to be no error."""
+        choices = body.get("choices") if isinstance(body, dict) else None
+        if not isinstance(body, dict) or not isinstance(choices, list):
+            self.reject(_malformed("the answer has no list of choices", body))
+        elif self._take(body, choices, "message"):
+            self.terminal = "done"
+
+    def reject(self, error: ErrorInfo) -> None:
+        """End the answer with ``error``, unless it has ended already."""
+        if self.terminal is None:
+            self.terminal, self.error = "error", error
+
+    def end(self, wire: WireEnd = "complete", *, pending: bool = False) -> ErrorInfo | None:
+        """The verdict: None if the answer completed.  ``pending``: the end cut an event in two."""
+        for index, reason in self.finish_reasons.items():  # STR-6: whatever follows
+            known = FINISH_REASONS.get(reason or "")
+            if known is not None and known.code is not None:
+                message = f"the engine ended choice {index} with finish_reason {reason!r}"
+                return make_error(known.code, message, origin="engine", details={"finish_reason": reason})
+        if self.error is not None:
+            return self.error
+        if self.terminal is None and not self._may_end_without_done(wire):
+            return self._unterminated(wire, pending)
+        return self._unfinished() or self._unknown()
+
+    @property
+    def text(self) -> str:
+        """What choice 0 has said so far."""
+        return "".join(self._texts.get(0, ()))
+
+    @property
+    def tool_calls(self) -> list[ToolCall]:
+        """The tool calls of choices that have finished; one that ``length`` cut short is withheld (TOOL-2)."""
+        success = {i: r for i, r in self.finish_reasons.items() if r and (k := FINISH_REASONS.get(r)) and k.success}
+        calls = [call for call in self._all_calls() if call.choice in success]
+        return [call for call in calls if success[call.choice] != "length" or call.whole]
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What a completed answer should still be told about, such as ``repetition``."""
+        known = (FINISH_REASONS.get(reason or "") for reason in self.finish_reasons.values())
+        return tuple(reason.warning for reason in known if reason is not None and reason.warning)
+
+    def partial(self) -> Partial:
+        """A snapshot of what has been received."""
+        texts = {index: "".join(parts) for index, parts in self._texts.items()}
+        return Partial(
+            text=texts.get(0, ""),
+            texts=texts,
+            tool_calls=tuple(self._all_calls()),
+            usage=self.usage,
+            finish_reasons=dict(self.finish_reasons),
+            chunks=self.chunks,
+        )
+
+    def _take(self, chunk: dict[str, Any], choices: list[Any], part: str) -> bool:
+        for choice in choices:
+            if choice.__class__ is not dict:
+                return self._malformed("a choice is no object", chunk)
+            index = choice.get("index", 0)
+            if index.__class__ is not int or index < 0:
+                return self._malformed(f"a choice has the index {index!r}", chunk)
+            delta = choice.get(part)
+            if delta.__class__ is dict:
+                for name, value in delta.items():
+                    if value and name != "role":
+                        self.progressed = True
+                        if name == "content":
+                            self._add_text(index, value)
+                        elif name == "tool_calls":
+                            self._add_calls(index, value, whole=part == "message")
+                        elif name == "function_call":
+                            self._add_calls(index, [{"index": 0, "function": value}], whole=False)
+            elif delta is not None:
+                return self._malformed(f"a choice's {part} is no object", chunk)
+            text = choice.get("text")
+            if text:
+                self.progressed = True
+                self._add_text(index, text)
+            reason = choice.get("finish_reason")
+            if reason:
+                self._finish(index, str(reason))
+            elif index not in self.finish_reasons:
+                self.finish_reasons[index] = None
+        usage = chunk.get("usage")
+        if usage.__class__ is dict:
+            self.usage = usage  # counts are cumulative: the last one holds
+        self.chunks += 1
+        return True
+
+    def _add_text(self, index: int, value: object) -> None:
+        if value.__class__ is str:
+            parts = self._texts.get(index)
+            if parts is None:
+                self._texts[index] = [value]  # type: ignore[list-item]
+            else:
+                parts.append(value)  # type: ignore[arg-type]
+
+    def _finish(self, index: int, reason: str) -> None:
+        known = FINISH_REASONS.get(self.finish_reasons.get(index) or "")
+        if known is None or known.success:  # a bad end is never taken back
+            self.finish_reasons[index] = reason
+
+    def _add_calls(self, choice: int, calls: object, *, whole: bool) -> None:
+        for position, call in enumerate(calls if isinstance(calls, list) else ()):
+            if not isinstance(call, dict):
+                continue
+            function = call.get("function")
+            function = function if isinstance(function, dict) else {}
+            held = self._calls.setdefault(self._call_key(choice, call, position if whole else None), {"arguments": []})
+            held["id"] = held.get("id") or call.get("id")
+            held["name"] = held.get("name") or function.get("name")
+            arguments = function.get("arguments")
+            if arguments:
+                held["arguments"].append(arguments if isinstance(arguments, str) else json.dumps(arguments))
+
+    def _call_key(self, choice: int, call: Mapping[str, Any], position: int | None) -> tuple[int, int]:
+        index = call.get("index")
+        if isinstance(index, int):
+            return choice, index
+        if position is not None:
+            return choice, position
+        mine = [key for key in self._calls if key[0] == choice]  # some servers send no index: a new id, a new call
+        known = [key for key in mine if self._calls[key].get("id") == call.get("id")]
+        if known or (mine and not call.get("id")):
+            return (known or mine)[-1]
+        return choice, len(mine)
+
+    def _all_calls(self) -> list[ToolCall]:
+        return [
+            ToolCall(held["id"], str(held["name"] or ""), "".join(held["arguments"]), choice, index)
+            for (choice, index), held in sorted(self._calls.items())
+        ]
+
+    def _not_json(self, name: str, data: str) -> None:
+        stripped = data.strip()
+        if name == "error":
+            self.reject(classify_frame(name, stripped) or _malformed("an error event", data))
+        elif stripped == "[DONE]":
+            self.terminal = "done"
+        elif stripped:  # an empty data line is a keep-alive of some servers
+            self.reject(_malformed("an event of the stream is no JSON", data))
+
+    def _not_a_chunk(self, name: str, value: object) -> None:
+        error = classify_frame(name, value)
+        if error is not None:
+            self.reject(error)
+        elif not isinstance(value, dict) or value.get("choices") is not None:
+            self.reject(_malformed("an event of the stream is no chunk", value))
+        elif isinstance(value.get("usage"), dict):
+            self.usage = value["usage"]
+
+    def _malformed(self, what: str, value: object) -> Literal[False]:
+        self.reject(_malformed(what, value))
+        return False
+
+    def _may_end_without_done(self, wire: WireEnd) -> bool:
+        return wire == "complete" and self._profile is not None and self._profile.accepts_missing_done
+
+    def _unterminated(self, wire: WireEnd, pending: bool) -> ErrorInfo:
+        message = f"{_HOW[wire]} before the stream's terminal event, after {self.chunks} chunks"
+        if pending:
+            message += ", with half an event left over"
+        if wire == "complete" and self._unfinished() is None:
+            message += _hint("accepts_missing_done")
+        return make_error(Code.STREAM_INCOMPLETE, message, details={"chunks": self.chunks, "wire": wire})
+
+    def _unfinished(self) -> ErrorInfo | None:
+        indexes = sorted({*range(self._expected), *self.finish_reasons})
+        missing = [index for index in indexes if not self.finish_reasons.get(index)]
+        if self._profile is not None and self._profile.accepts_null_finish_reason:
+            missing = [index for index in missing if index not in self.finish_reasons]
+        if not missing:
+            return None
+        message = f"the answer ended without a finish_reason for choice {', '.join(map(str, missing))}"
+        if all(index in self.finish_reasons for index in missing):
+            message += _hint("accepts_null_finish_reason")
+        details = {"unfinished_choices": missing, "expected_choices": self._expected}
+        return make_error(Code.STREAM_INCOMPLETE, message, details=details)
+
+    def _unknown(self) -> ErrorInfo | None:
+        for index, reason in self.finish_reasons.items():
+            if reason and reason not in FINISH_REASONS:
+                message = f"choice {index} ended with the finish_reason {reason!r}, which this version does not know"
+                return make_error(Code.UNKNOWN_FINISH_REASON, message, details={"finish_reason": reason})
+        return None
+
+
+def _malformed(what: str, value: object) -> ErrorInfo:
+    raw = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return make_error(Code.MALFORMED_RESPONSE, what, raw=raw[:MAX_RAW])
+
+
+def _hint(ability: str) -> str:
+    names = [name for name, profile in PROFILES.items() if getattr(profile, ability)]
+    return f" (if this server always ends so, the profile {' or '.join(names)} accepts it)" if names else ""

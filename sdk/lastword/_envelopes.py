@@ -1,0 +1,111 @@
+"""The envelopes that servers put errors in, read into one flat mapping.
+
+``error_fields`` answers "is this an error, and what does it say" for a JSON value that stands where an answer or a
+chunk was expected; ``any_fields`` reads a value that is known to be an error from its HTTP status or event name.
+The mapping has some of: message, type, param, code, status (int), request_id, details, and the contract's own members.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Any, Final
+
+Fields = dict[str, Any]
+
+_COPIED: Final = ("type", "param", "code", "category", "retryable", "retry_after_ms", "request_id", "origin", "contract")
+_NUMBERS: Final = {"n_prompt_tokens": "prompt_tokens", "n_ctx": "max_model_len"}  # llama.cpp's exceed_context_size_error
+_TITLE: Final = re.compile(r"<title[^>]*>(.*?)</title>", re.IGNORECASE | re.DOTALL)
+
+
+def error_fields(value: object) -> Fields | None:
+    """Read ``value`` if it has an error's shape (CLS-1), else None.
+
+    A chunk or answer may carry ``"error": null``; an object with ``choices`` is an error only if ``error`` is truthy.
+    """
+    if isinstance(value, list) and len(value) == 1:  # Google's OpenAI-compatible endpoint wraps the envelope in a list
+        value = value[0]
+    if not isinstance(value, Mapping):
+        return None
+    error = value.get("error")
+    if error or (error is not None and "choices" not in value):
+        return _of_error(error, value)
+    if "choices" in value:
+        return None
+    if value.get("object") == "error" or value.get("type") == "error":
+        return _of_mapping(value)
+    if value.get("type") == "response.failed" and isinstance(value.get("response"), Mapping):
+        return _of_error(value["response"].get("error") or {}, value)
+    if "detail" in value:
+        return _of_detail(value["detail"])
+    if isinstance(value.get("message"), str) and ("code" in value or "type" in value) and "id" not in value:
+        return _of_mapping(value)
+    return None
+
+
+def any_fields(value: object) -> Fields | None:
+    """Read a value known to be an error; None where it says nothing at all."""
+    fields = error_fields(value)
+    if fields is not None:
+        return fields
+    if isinstance(value, Mapping) and value:
+        return _of_mapping(value)
+    if isinstance(value, str) and value.strip():
+        return {"message": value.strip()}
+    return None
+
+
+def describe_text(status: int, text: str) -> str:
+    """A sentence for a body that is no JSON: the title of an HTML page, the first line of a text, or that it is empty."""
+    phrase = next((f" {known.phrase}" for known in HTTPStatus if known.value == status), "")
+    stripped = text.strip()
+    if not stripped:
+        return f"HTTP {status}{phrase} with an empty body"
+    title = _TITLE.search(stripped)
+    if title is not None:
+        return f"HTTP {status}{phrase} with an HTML page: {' '.join(title[1].split())}"
+    if stripped.startswith("<"):
+        return f"HTTP {status}{phrase} with a body of markup"
+    return stripped.splitlines()[0][:500]
+
+
+def _of_error(error: object, outer: Mapping[str, Any]) -> Fields:
+    if isinstance(error, Mapping):
+        fields = _of_mapping(error)
+    else:
+        fields = {"message": error if isinstance(error, str) else str(error)}
+        if "error_type" in outer:  # TGI
+            fields["type"] = outer["error_type"]
+        if isinstance(outer.get("message"), str) and not isinstance(error, str):
+            fields["message"] = outer["message"]
+    if isinstance(outer.get("request_id"), str):  # Anthropic
+        fields.setdefault("request_id", outer["request_id"])
+    return fields
+
+
+def _of_mapping(value: Mapping[str, Any]) -> Fields:
+    fields: Fields = {name: value[name] for name in _COPIED if value.get(name) is not None}
+    message = value.get("message", value.get("error"))
+    if isinstance(message, Mapping):  # an envelope in an envelope, as gateways make them
+        return {**fields, **_of_mapping(message)}
+    fields["message"] = message if isinstance(message, str) else ""
+    details = value.get("details")
+    fields["details"] = dict(details) if isinstance(details, Mapping) else {}
+    for theirs, ours in _NUMBERS.items():
+        if isinstance(value.get(theirs), int):
+            fields["details"][ours] = value[theirs]
+    if isinstance(value.get("http_status_code"), int):  # TGI's OpenAI route
+        fields["status"] = value["http_status_code"]
+    return fields
+
+
+def _of_detail(detail: object) -> Fields:
+    if isinstance(detail, Mapping):  # LiteLLM: {"detail": {"error": …}}
+        return _of_error(detail["error"], detail) if detail.get("error") else _of_mapping(detail)
+    if isinstance(detail, list):  # FastAPI's validation errors: [{"loc": […], "msg": …, "type": …}]
+        problems = [problem for problem in detail if isinstance(problem, Mapping)]
+        places = [".".join(map(str, problem.get("loc") or ())) for problem in problems]
+        texts = [f"{place}: {problem.get('msg', '')}" for place, problem in zip(places, problems, strict=True)]
+        return {"message": "; ".join(texts) or str(detail), "param": places[0] if places else None}
+    return {"message": detail if isinstance(detail, str) else str(detail)}
