@@ -191,7 +191,8 @@ class ScriptedServer:
     async def _finish(self) -> None:
         """Let answers that are being played come to their end: an awaited disconnect may still be due."""
         until = self._loop.time() + _GRACE + max((each.longest_wait for each in self._exchanges), default=0.0)
-        while any(each.busy for each in self._ever) and self._loop.time() < until:
+        # One wait for all of them.
+        while any(each.busy for each in self._ever) and self._loop.time() < until:  # noqa: ASYNC110
             await asyncio.sleep(0.005)
 
     # -- the connections' side (lastword.conformance._player.Script)

@@ -191,7 +191,8 @@ class Connection(asyncio.Protocol):
             await self._reset()
 
     async def _reset(self) -> None:
-        while self.transport.get_write_buffer_size() and not self._gone.is_set():
+        # A transport announces an empty buffer to paused writers only.
+        while self.transport.get_write_buffer_size() and not self._gone.is_set():  # noqa: ASYNC110
             await asyncio.sleep(0.001)
         await self._first_of(self._gone, timeout=_BEFORE_RST)
         with contextlib.suppress(OSError):  # the client may have been first
