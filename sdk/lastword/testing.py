@@ -25,7 +25,8 @@ import threading
 import time
 from typing import TYPE_CHECKING, Final, Literal, Self
 
-from lastword.conformance._player import Connection, Received
+from lastword.conformance._player import Connection
+from lastword.conformance._request import Received, differences
 from lastword.conformance._script import Exchange, parse_exchange
 from lastword.conformance._shapes import answer, chunk, failure, stream
 
@@ -202,7 +203,9 @@ class ScriptedServer:
         self.requests.append(request)
         self.changed()
         if self._unasked:
-            return self._unasked.pop(0)
+            exchange = self._unasked.pop(0)
+            request.problems += differences(exchange.request, request, self.requests[0])
+            return exchange
         self._extra.append(request)
         return parse_exchange(_NO_EXCHANGE_LEFT)
 

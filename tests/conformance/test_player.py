@@ -10,6 +10,8 @@ import socket
 import ssl
 import threading
 import time
+from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
 from typing import Literal
 
 import httpx
@@ -152,6 +154,46 @@ def test_the_log_holds_what_was_asked() -> None:
     assert first.at < second.at
 
 
+def test_headers_are_dated_repeated_and_left_out() -> None:
+    headers = {"retry-after": {"http_date_in_s": 90}, "x-a": ["1", "2"], "content-type": None}
+    with ScriptedServer([{**answer("x"), "headers": headers}]) as server:
+        response = get(server)
+    ahead = parsedate_to_datetime(response.headers["retry-after"]) - datetime.now(UTC)
+    assert timedelta(seconds=85) < ahead <= timedelta(seconds=90)
+    assert response.headers.get_list("x-a") == ["1", "2"]
+    assert "content-type" not in response.headers
+
+
+def test_a_connection_can_be_closed_without_a_word_about_it() -> None:
+    with ScriptedServer([{**answer("a"), "then": "close"}]) as server:
+        assert b"connection" not in raw_get(server)
+
+
+@pytest.mark.parametrize(
+    ("expected", "problem"),
+    [
+        ({"method": "POST", "path": "/v1/x", "headers": {"x-n": "5", "x-none": None}, "body": {"a": 1}}, None),
+        ({"headers": {"x-n": {"minimum": 5, "maximum": 5, "pattern": "^[0-9]$", "same_as_first": True}}}, None),
+        ({"method": "PUT"}, "its method is 'POST', not 'PUT'"),
+        ({"path": "/v2"}, "its path is '/v1/x', not '/v2'"),
+        ({"headers": {"x-n": "6"}}, "its header x-n is '5', not '6'"),
+        ({"headers": {"X-N": None}}, "and should be absent"),
+        ({"headers": {"x-n": {"minimum": 6}}}, "not at least 6"),
+        ({"headers": {"x-n": {"maximum": 4}}}, "not at most 4"),
+        ({"headers": {"x-none": {"maximum": 4}}}, "not at most 4"),
+        ({"headers": {"x-n": {"pattern": "^[a-z]$"}}}, "which does not match"),
+        ({"headers": {"x-none": {"same_as_first": True}}}, "not the first request's None"),
+        ({"body": {"a": 2}}, "its body has a 1, not 2"),
+        ({"body": {"b": None}}, "its body has b None, not None"),
+    ],
+)
+def test_a_request_is_held_against_what_the_script_expects(expected: dict[str, object], problem: str | None) -> None:
+    with ScriptedServer([{**answer("x"), "request": expected}], strict=False) as server:
+        httpx.post(server.base_url + "/x", json={"a": 1}, headers={"x-n": "5"}, trust_env=False)
+    assert len(server.problems) == (0 if problem is None else 1)
+    assert (problem or "") in "".join(server.problems)
+
+
 def test_the_clients_fin_is_seen_and_timed() -> None:
     script = stream("Hel", end="stall", then=[{"await": "disconnect", "within_ms": 2000}])
     with ScriptedServer([script]) as server, httpx.Client(trust_env=False) as client:
@@ -161,7 +203,7 @@ def test_the_clients_fin_is_seen_and_timed() -> None:
             left = time.monotonic()
         seen = server.wait_disconnected()
     assert seen is not None
-    assert 0 <= seen - left < 1
+    assert abs(seen - left) < 1
     assert server.requests[0].disconnected_by == "fin"
 
 

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import socket
 import struct
 import time
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Protocol, cast
 
+from lastword.conformance._request import Received
 from lastword.conformance._script import AwaitDisconnect, Delay, End, Exchange, Send, Step, segments
 
 if TYPE_CHECKING:
@@ -22,35 +21,6 @@ if TYPE_CHECKING:
 
 _RST: Final = struct.pack("ii", 1, 0)  # SO_LINGER on, 0 s: close() then sends RST and not FIN
 _BEFORE_RST: Final = 0.02  # s; some kernels drop what was received but not yet read when an RST arrives
-
-
-@dataclass(slots=True)
-class Received:
-    """One request as the server saw it, and what became of its client. Times are ``time.monotonic()`` seconds."""
-
-    method: str
-    path: str
-    headers: dict[str, str]  # names in lower case; the last value of a repeated header
-    body: bytes
-    connection: int  # 1 for the first accepted connection
-    at: float
-    disconnected_at: float | None = None  # when the client's FIN or RST was seen while it was still being answered
-    disconnected_by: str | None = None  # "fin" | "reset"
-    answered: bool = False  # the whole script of this answer was played
-    problems: list[str] = field(default_factory=list)
-
-    @property
-    def attempt(self) -> int | None:
-        """The client's own count of this try, from ``x-request-attempt``."""
-        value = self.headers.get("x-request-attempt", "")
-        return int(value) if value.isdigit() else None
-
-    def json(self) -> dict[str, object]:
-        """Give the request body as a JSON object; ``TypeError`` if it is another document."""
-        document = json.loads(self.body)
-        if not isinstance(document, dict):
-            raise TypeError(f"the request body is not a JSON object: {self.body[:200]!r}")
-        return document
 
 
 class Script(Protocol):
@@ -136,6 +106,7 @@ class Connection(asyncio.Protocol):
                     await self._play(exchange, request)
                 finally:
                     self._current = None
+                    request.ended_at = time.monotonic()
                     self._script.changed()
         self.transport.close()
 

@@ -3,10 +3,13 @@
 An exchange is a mapping (JSON object) that answers one request:
 
 ``status``   int, or absent: then no response head is sent and the steps are written raw
-``headers``  name -> value, or a list of values for a repeated header
+``headers``  name -> value; a list for a repeated header; null leaves a default one out; ``{"http_date_in_s": n}`` is an
+             HTTP date n seconds after it is sent
 ``framing``  ``chunked`` (default) | ``content-length`` | ``close``
 ``before``   steps played before the response head: delays and waits only
 ``steps``    what follows the head, in order; the last one may be an ``end`` (default ``complete``)
+``then``     ``close``: the connection is closed after the whole answer, without a word about it in the head
+``request``  what the request must look like: ``method``, ``path``, ``headers``, ``body`` members
 
 A step is one of ``{"data": JSON or string, "event"?: name}`` (one server-sent event), ``{"json": JSON}`` (the bare
 document), ``{"text": str}``, ``{"base64": str}``, ``{"repeat": {"text" | "data": …, "times": n}}``,
@@ -22,8 +25,10 @@ from __future__ import annotations
 
 import base64
 import json
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from email.utils import formatdate
 from typing import Final, Literal, TypeAlias, cast, get_args
 
 Framing: TypeAlias = Literal["chunked", "content-length", "close"]
@@ -67,10 +72,12 @@ class Exchange:
     """One scripted answer, checked and ready to be played."""
 
     status: int | None
-    headers: tuple[tuple[str, str], ...]
+    headers: tuple[tuple[str, str | int], ...]  # a number: an HTTP date so many seconds ahead
     framing: Framing
     before: tuple[Step, ...]
     steps: tuple[Step, ...]
+    closes: bool  # the server closes the connection after the whole answer
+    request: Mapping[str, object]
 
     @property
     def end(self) -> Ending:
@@ -88,22 +95,18 @@ class Exchange:
         """Whether the body goes out in HTTP chunks."""
         return self.status is not None and ("transfer-encoding", "chunked") in self.headers
 
-    @property
-    def closes(self) -> bool:
-        """Whether the server closes the connection after the whole answer."""
-        return self.status is None or any(
-            (name.lower(), value.lower()) == ("connection", "close") for name, value in self.headers
-        )
-
     def head(self) -> bytes:
         """Give the response head as sent, or nothing if the exchange has no status."""
         if self.status is None:
             return b""
-        lines = [f"HTTP/1.1 {self.status} Scripted", *(f"{name}: {value}" for name, value in self.headers)]
+        lines = [f"HTTP/1.1 {self.status} Scripted"]
+        for name, value in self.headers:
+            text = formatdate(time.time() + value, usegmt=True) if isinstance(value, int) else value
+            lines.append(f"{name}: {text}")
         return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")
 
 
-_KEYS: Final = frozenset({"status", "headers", "framing", "before", "steps", "comment"})
+_KEYS: Final = frozenset({"status", "headers", "framing", "before", "steps", "then", "request", "comment"})
 _BODYLESS: Final = frozenset({204, 304})
 _MISSING_BYTES: Final = 64  # declared and never sent, when a content-length body is to be cut
 
@@ -129,11 +132,22 @@ def parse_exchange(source: Mapping[str, object]) -> Exchange:
     )
     if any(not isinstance(step, Delay | AwaitDisconnect) for step in before):
         raise ValueError("exchange: only delay_ms and await can come before the response head")
-    headers = _headers(_mapping(source.get("headers", {}), "headers"))
+    given = _mapping(source.get("headers", {}), "headers")
+    headers = _headers(given)
     if status is not None:
-        is_sse = any("data" in raw for raw in raw_steps)
-        headers += _default_headers(headers, status, framing, steps, is_sse=is_sse)
-    return Exchange(status, tuple(headers), cast("Framing", framing), before, tuple(steps))
+        is_sse = any("data" in raw or "data" in _mapping(raw.get("repeat", {}), "repeat") for raw in raw_steps)
+        defaults = _default_headers(status, framing, steps, is_sse=is_sse)
+        headers += [pair for pair in defaults if pair[0] not in {name.lower() for name in given}]
+    said_close = ("connection", "close") in [(name.lower(), str(value).lower()) for name, value in headers]
+    return Exchange(
+        status=status,
+        headers=tuple(headers),
+        framing=cast("Framing", framing),
+        before=before,
+        steps=tuple(steps),
+        closes=status is None or said_close or source.get("then") == "close",
+        request=_mapping(source.get("request", {}), "request"),
+    )
 
 
 def parse_step(raw: Mapping[str, object]) -> Iterator[Step]:
@@ -189,28 +203,28 @@ def _may_be_final(data: object) -> bool:
 
 
 def _default_headers(
-    headers: list[tuple[str, str]], status: int, framing: object, steps: Sequence[Step], *, is_sse: bool
-) -> list[tuple[str, str]]:
-    given = {name.lower() for name, _ in headers}
-    wanted = [("content-type", "text/event-stream; charset=utf-8" if is_sse else "application/json")]
+    status: int, framing: object, steps: Sequence[Step], *, is_sse: bool
+) -> list[tuple[str, str | int]]:
     if status in _BODYLESS:
-        wanted = []
-    elif framing == "chunked":
-        wanted.append(("transfer-encoding", "chunked"))
-    elif framing == "close":
-        wanted.append(("connection", "close"))
-    else:
-        length = sum(len(step.payload) for step in steps if isinstance(step, Send))
-        cut = steps[-1] != End("complete")
-        wanted.append(("content-length", str(length + (_MISSING_BYTES if cut else 0))))
-    return [(name, value) for name, value in wanted if name not in given]
+        return []
+    content_type = ("content-type", "text/event-stream; charset=utf-8" if is_sse else "application/json")
+    if framing == "chunked":
+        return [content_type, ("transfer-encoding", "chunked")]
+    if framing == "close":
+        return [content_type, ("connection", "close")]
+    length = sum(len(step.payload) for step in steps if isinstance(step, Send))
+    if steps[-1] != End("complete"):
+        length += _MISSING_BYTES
+    return [content_type, ("content-length", str(length))]
 
 
-def _headers(source: Mapping[str, object]) -> list[tuple[str, str]]:
-    pairs: list[tuple[str, str]] = []
+def _headers(source: Mapping[str, object]) -> list[tuple[str, str | int]]:
+    pairs: list[tuple[str, str | int]] = []
     for name, value in source.items():
-        values = value if isinstance(value, list) else [value]
-        pairs += [(name, str(each)) for each in values]
+        if isinstance(value, Mapping):
+            pairs.append((name, int(str(value["http_date_in_s"]))))
+        elif value is not None:
+            pairs += [(name, str(each)) for each in (value if isinstance(value, list) else [value])]
     return pairs
 
 
