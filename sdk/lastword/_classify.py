@@ -21,6 +21,7 @@ from lastword._codes import (
     CONTRACT,
     DROPPED_REASONS,
     GENERIC_TYPES,
+    MESSAGE_DETAILS,
     MESSAGE_PATTERNS,
     PARAM_CODES,
     STATUS_CODES,
@@ -35,7 +36,9 @@ MAX_RAW: Final = 4096
 
 _CATEGORIES: Final = frozenset(Category)
 _ORIGINS: Final = frozenset({"client", "gateway", "shim", "engine"})
-_PATTERNS: Final = tuple((re.compile(text, re.DOTALL), code, names) for text, code, names in MESSAGE_PATTERNS)
+_PATTERNS: Final = tuple(
+    (re.compile(text, re.DOTALL), code, MESSAGE_DETAILS.get(text, ())) for text, code in MESSAGE_PATTERNS
+)
 _REQUEST_ID_HEADERS: Final = ("x-request-id", "request-id", "apim-request-id", "x-litellm-call-id")
 
 
