@@ -1,0 +1,105 @@
+"""httpcore's async network backend on anyio, with a guard where httpcore passes a timeout."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any, TypeVar, cast
+
+import anyio
+import httpcore
+
+from lastword._transport._guard import AsyncGuard, Stopped
+
+_T = TypeVar("_T")
+
+
+class GuardedAsyncStream(httpcore.AsyncNetworkStream):
+    """One TCP or TLS connection: httpcore's own stream, with the guard's scope around each wait."""
+
+    def __init__(self, stream: httpcore.AsyncNetworkStream) -> None:
+        self._stream = stream
+        self._raw_socket = stream.get_extra_info("socket")
+
+    async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
+        guard = cast(AsyncGuard, timeout)
+        guard.hold(self._raw_socket)
+        try:
+            with guard.scope() as scope:
+                return await self._stream.read(max_bytes)
+            guard.after(scope)
+        except Stopped as error:
+            raise httpcore.ReadTimeout("the wait for bytes ran out") from error
+        raise httpcore.ReadError("cancelled")
+
+    async def write(self, buffer: bytes, timeout: float | None = None) -> None:
+        guard = cast(AsyncGuard, timeout)
+        guard.deadline.connected()
+        guard.hold(self._raw_socket)
+        try:
+            await _guarded(guard, lambda: self._stream.write(buffer))
+        except Stopped as error:
+            raise httpcore.WriteTimeout("the wait to send ran out") from error
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+
+    async def start_tls(
+        self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
+    ) -> httpcore.AsyncNetworkStream:
+        guard = cast(AsyncGuard, timeout)
+        guard.connecting()
+        guard.hold(self._raw_socket)
+        try:
+            return GuardedAsyncStream(
+                await _guarded(guard, lambda: self._stream.start_tls(ssl_context, server_hostname))
+            )
+        except Stopped as error:
+            await self.aclose()
+            raise httpcore.ConnectTimeout("the wait for a connection ran out") from error
+
+    def get_extra_info(self, info: str) -> Any:
+        return self._stream.get_extra_info(info)
+
+
+class GuardedAsyncBackend(httpcore.AsyncNetworkBackend):
+    """Opens connections that a guard can time and cut."""
+
+    def __init__(self) -> None:
+        self._backend = httpcore.AnyIOBackend()
+
+    async def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,
+        local_address: str | None = None,
+        socket_options: Iterable[Any] | None = None,
+    ) -> httpcore.AsyncNetworkStream:
+        guard = cast(AsyncGuard, timeout)
+        guard.connecting()
+
+        def connect() -> Awaitable[httpcore.AsyncNetworkStream]:
+            return self._backend.connect_tcp(
+                host, port, local_address=local_address, socket_options=socket_options
+            )
+
+        try:
+            return GuardedAsyncStream(await _guarded(guard, connect))
+        except Stopped as error:
+            raise httpcore.ConnectTimeout("the wait for a connection ran out") from error
+
+    async def connect_unix_socket(
+        self, path: str, timeout: float | None = None, socket_options: Iterable[Any] | None = None
+    ) -> httpcore.AsyncNetworkStream:
+        raise httpcore.UnsupportedProtocol("connections over a Unix socket are not supported")
+
+    async def sleep(self, seconds: float) -> None:
+        await anyio.sleep(seconds)
+
+
+async def _guarded(guard: AsyncGuard, wait: Callable[[], Awaitable[_T]]) -> _T:
+    with guard.scope() as scope:
+        return await wait()
+    guard.after(scope)
+    raise Stopped
