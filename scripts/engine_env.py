@@ -14,6 +14,7 @@ finished one costs nothing. One lock keeps two runs apart. Only Python's standar
 from __future__ import annotations
 
 import argparse
+import ctypes
 import hashlib
 import importlib.util
 import json
@@ -26,7 +27,7 @@ from email.parser import Parser
 from pathlib import Path
 
 import engine_models
-from engine_steps import SetupError, only_one_run, run, say
+from setup_steps import SetupError, end_on_sigterm, only_one_run, run, say
 
 HERE = Path(__file__).resolve().parent
 CONSTRAINTS = HERE / "engine_constraints.txt"
@@ -94,11 +95,23 @@ def require_machine(root: Path, *, needs_space: bool) -> None:
         lacks.append(f"Python 3.11 or newer (this is {platform.python_version()}, {sys.executable})")
     if importlib.util.find_spec("ensurepip") is None:  # Debian splits it off, and venv fails late and oddly without it
         lacks.append("Python's venv module (Debian: apt-get install python3-venv)")
+    lacks += [f"the system library {name} (Debian: apt-get install {package})" for name, package in missing_libraries()]
     if needs_space and free < FREE_BYTES_NEEDED:
         wanted, left = FREE_BYTES_NEEDED / 2**30, free / 2**30
         lacks.append(f"{wanted:.0f} GiB of free disk under {root} ({left:.1f} left; XDG_CACHE_HOME moves the cache)")
     if lacks:
         raise SetupError("this machine lacks:\n  - " + "\n  - ".join(lacks))
+
+
+def missing_libraries() -> list[tuple[str, str]]:
+    """System libraries that vLLM's wheel links to and does not carry: (file name, Debian package)."""
+    missing = []
+    for name, package in (("libnuma.so.1", "libnuma1"), ("libstdc++.so.6", "libstdc++6")):
+        try:
+            ctypes.CDLL(name)
+        except OSError:
+            missing.append((name, package))
+    return missing
 
 
 def vllm_requirements(venv: Path) -> list[str]:
@@ -203,7 +216,9 @@ def ensure(*, smollm2: bool, check_only: bool) -> dict[str, str | None]:
     if missing:
         root.mkdir(parents=True, exist_ok=True)
         require_machine(root, needs_space="vLLM" in missing)
-        with only_one_run(root):  # look again under the lock: the run that we waited for may have made it
+        with only_one_run(
+            root / "engine.lock"
+        ):  # look again under the lock: the run that we waited for may have made it
             make_missing(root, venv, tiny, smol, smollm2=smollm2)
     return {
         "cache": str(root),
@@ -239,6 +254,7 @@ def main() -> int:
     parser.add_argument("--check", action="store_true", help="make nothing; fail when something is missing")
     parser.add_argument("--json", action="store_true", help="print the paths as one JSON object on stdout")
     options = parser.parse_args()
+    end_on_sigterm()
     try:
         paths = ensure(smollm2=options.smollm2, check_only=options.check)
     except SetupError as error:

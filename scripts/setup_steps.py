@@ -1,9 +1,10 @@
-"""How the steps of `engine_env.py` are run: one run at a time, progress on stderr, the log's end in an error."""
+"""How the set-up scripts run their steps: one run at a time, progress on stderr, the log's end in an error."""
 
 from __future__ import annotations
 
 import fcntl
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -18,15 +19,20 @@ class SetupError(Exception):
     """The environment cannot be made; the message says what is missing and what to do."""
 
 
+def end_on_sigterm() -> None:
+    """Let SIGTERM end the run as Ctrl-C does, so that an installer started here ends too."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+
+
 def say(text: str) -> None:
     """Print one progress line with the seconds since the start, on stderr (stdout is for ``--json``)."""
-    print(f"[engine {time.monotonic() - _started:6.1f}s] {text}", file=sys.stderr, flush=True)
+    print(f"[set-up {time.monotonic() - _started:6.1f}s] {text}", file=sys.stderr, flush=True)
 
 
 @contextmanager
-def only_one_run(root: Path) -> Iterator[None]:
-    """Hold the cache's lock; wait for another run to end, saying so. The kernel drops the lock when the holder dies."""
-    with open(root / "engine.lock", "a+", encoding="utf-8") as lock:
+def only_one_run(lock_file: Path) -> Iterator[None]:
+    """Hold a lock file; wait for another run to end, saying so. The kernel drops the lock when the holder dies."""
+    with open(lock_file, "a+", encoding="utf-8") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

@@ -1,0 +1,85 @@
+#!/usr/bin/env python3
+"""The rules of CONTRIBUTING.md that no linter knows: sizes, names, and who may import what.
+
+Prints one line for each breach (`path:line: what`) and exits 1 if there is any. Files whose first line says that they are
+generated are exempt from the size rules.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+CODE = ("sdk", "server_shim", "tests", "scripts")
+MODULE_LINES = 300
+FUNCTION_LINES = 40
+FORBIDDEN_NAMES = ("util", "utils", "helper", "helpers", "manager", "common", "misc")
+PURE_CORE = ("_sse", "_completeness", "_classify", "_retry", "_deadline", "_codes", "_outcome")
+HTTP_LIBRARIES = ("httpx", "httpx2", "httpcore", "httpcore2", "openai", "requests", "aiohttp", "urllib3")
+ENGINE_FILE = "server_shim/lastword_shim/engine/vllm.py"
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def breaches(path: Path) -> Iterator[str]:
+    """The breaches of one Python file."""
+    text = path.read_text(encoding="utf-8")
+    lines = text.splitlines()
+    tree = ast.parse(text, str(path))
+    if set(path.stem.lower().split("_")) & set(FORBIDDEN_NAMES):
+        yield f"{path}:1: a module is named for what it does, not {path.stem!r}"
+    if not (lines and "generated" in lines[0].lower()):
+        if len(lines) > MODULE_LINES:
+            yield f"{path}:1: {len(lines)} lines, more than {MODULE_LINES}"
+        for node in ast.walk(tree):
+            if isinstance(node, Function) and (length := function_lines(node)) > FUNCTION_LINES:
+                yield f"{path}:{node.lineno}: {node.name} has {length} lines, more than {FUNCTION_LINES}"
+    for line, module in imports(tree):
+        if why := forbidden_import(path.as_posix(), module):
+            yield f"{path}:{line}: imports {module}: {why}"
+
+
+def function_lines(node: Function) -> int:
+    """Lines from `def` to the end, less the docstring and the functions inside (they are counted by themselves)."""
+    lines = (node.end_lineno or node.lineno) - node.lineno + 1
+    first = node.body[0]
+    if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str):
+        lines -= (first.end_lineno or first.lineno) - first.lineno + 1
+    nested = [inner for inner in ast.walk(node) if isinstance(inner, Function) and inner is not node]
+    return lines - sum((inner.end_lineno or inner.lineno) - inner.lineno + 1 for inner in nested)
+
+
+def imports(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """Every absolute import, also inside functions: (line, dotted name)."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
+            yield node.lineno, node.module
+
+
+def forbidden_import(path: str, module: str) -> str | None:
+    """Why this file may not import that module, or None."""
+    top = module.partition(".")[0]
+    if top == "vllm" and path != ENGINE_FILE and path.startswith(("sdk/", "server_shim/")):
+        return f"only {ENGINE_FILE} may"
+    if path.startswith("sdk/") and top == "lastword_shim" and not path.endswith("/demo.py"):
+        return "the shim imports the SDK and never the other way round (but for the demo)"
+    if path.startswith("sdk/lastword/") and Path(path).stem in PURE_CORE and top in HTTP_LIBRARIES:
+        return "the core has no I/O"
+    return None
+
+
+def main() -> int:
+    """Exit status: 0 clean, 1 breaches."""
+    files = [path.relative_to(ROOT) for folder in CODE for path in sorted((ROOT / folder).rglob("*.py"))]
+    found = [line for path in files for line in breaches(path)]
+    print("\n".join(found), end="\n" if found else "")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
