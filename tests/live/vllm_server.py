@@ -48,6 +48,7 @@ class VllmServer:
         shim: bool,
         args: Sequence[str] = (),
         env: Mapping[str, str] | None = None,
+        model: str = "tiny",
     ) -> None:
         """Launch the server and return at once; `wait_ready` waits for it.
 
@@ -57,6 +58,7 @@ class VllmServer:
             shim: mount ``--middleware lastword_shim.Shim``.
             args: further arguments of ``vllm serve``; they come after the defaults, so they win.
             env: further environment variables; a ``PYTHONPATH`` comes after the checkout's packages.
+            model: ``tiny`` or ``smollm2``.
         """
         self.shim = shim
         self.port = free_port()
@@ -64,10 +66,10 @@ class VllmServer:
         self.base_url = f"{self.root_url}/v1"
         self.log = folder / "vllm.log"
         self.record_file = folder / "records.jsonl"
-        self._scratch = tempfile.mkdtemp(
-            prefix="lw-"
-        )  # short: vLLM puts Unix sockets there, whose paths have 107 bytes at most
-        command = [paths["vllm"], "serve", paths["tiny"], "--load-format", "dummy", "--served-model-name", "m"]
+        # A short path: vLLM puts Unix sockets there, and their paths have 107 bytes at most.
+        self._scratch = tempfile.mkdtemp(prefix="lw-")
+        command = [paths["vllm"], "serve", paths[model], "--served-model-name", "m"]
+        command += ["--load-format", "dummy"] if model == "tiny" else []
         command += [*DEFAULT_ARGS, "--host", "127.0.0.1", "--port", str(self.port)]
         command += ["--middleware", "lastword_shim.Shim"] if shim else []
         with open(self.log, "wb") as sink:
