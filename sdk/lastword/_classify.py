@@ -211,9 +211,9 @@ def _code_of(fields: Fields, status: int | None) -> tuple[str, dict[str, Any]]:
     """The order of CLS-2: the body's own code; what its words say; its type; its status; then a generic type."""
     raw, type_, param = _text(fields.get("code")), _text(fields.get("type")) or "", _text(fields.get("param")) or ""
     details: dict[str, Any] = {}
-    if raw in CODES:
-        return str(raw), details
-    if raw in CODE_ALIASES:
+    if raw is not None and raw in CODES:
+        return raw, details
+    if raw is not None and raw in CODE_ALIASES:
         return str(CODE_ALIASES[raw]), details
     if raw is not None and _status_in(raw) is None:
         if "contract" in fields or _text(fields.get("category")) in _CATEGORIES:
@@ -227,9 +227,7 @@ def _code_of(fields: Fields, status: int | None) -> tuple[str, dict[str, Any]]:
     if code is None and status == 404 and param == "model":
         code = Code.MODEL_NOT_FOUND
     if code is None and status is not None:
-        code = STATUS_CODES.get(status) or (
-            Code.INTERNAL_SERVER_ERROR if status >= 500 else Code.INVALID_REQUEST_ERROR
-        )
+        code = STATUS_CODES.get(status) or (Code.INTERNAL_SERVER_ERROR if status >= 500 else Code.INVALID_REQUEST_ERROR)
     return str(code or GENERIC_TYPES.get(type_) or Code.INTERNAL_SERVER_ERROR), details
 
 

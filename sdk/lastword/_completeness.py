@@ -69,10 +69,12 @@ class StreamTracker:
             self._not_json(name, data)
             return None
         if chunk.__class__ is not dict or chunk.get("error") or name == "error":
-            return self._not_a_chunk(name, chunk)
+            self._not_a_chunk(name, chunk)
+            return None
         choices = chunk.get("choices")
         if choices.__class__ is not list:
-            return self._not_a_chunk(name, chunk)
+            self._not_a_chunk(name, chunk)
+            return None
         return chunk if self._take(chunk, choices, "delta") else None
 
     def accept_body(self, body: object) -> None:
@@ -166,13 +168,13 @@ class StreamTracker:
         self.chunks += 1
         return True
 
-    def _add_text(self, index: int, value: object) -> None:
+    def _add_text(self, index: int, value: Any) -> None:
         if value.__class__ is str:
             parts = self._texts.get(index)
             if parts is None:
-                self._texts[index] = [value]  # type: ignore[list-item]
+                self._texts[index] = [value]
             else:
-                parts.append(value)  # type: ignore[arg-type]
+                parts.append(value)
 
     def _finish(self, index: int, reason: str) -> None:
         known = FINISH_REASONS.get(self.finish_reasons.get(index) or "")
@@ -236,7 +238,8 @@ class StreamTracker:
         return wire == "complete" and self._profile is not None and self._profile.accepts_missing_done
 
     def _unterminated(self, wire: WireEnd, pending: bool) -> ErrorInfo:
-        message = f"{_HOW[wire]} before the stream's terminal event, after {self.chunks} chunks"
+        chunks = "1 chunk" if self.chunks == 1 else f"{self.chunks} chunks"
+        message = f"{_HOW[wire]} before the stream's terminal event, after {chunks}"
         if pending:
             message += ", with half an event left over"
         if wire == "complete" and self._unfinished() is None:

@@ -14,8 +14,21 @@ from typing import Any, Final
 
 Fields = dict[str, Any]
 
-_COPIED: Final = ("type", "param", "code", "category", "retryable", "retry_after_ms", "request_id", "origin", "contract")
-_NUMBERS: Final = {"n_prompt_tokens": "prompt_tokens", "n_ctx": "max_model_len"}  # llama.cpp's exceed_context_size_error
+_COPIED: Final = (
+    "type",
+    "param",
+    "code",
+    "category",
+    "retryable",
+    "retry_after_ms",
+    "request_id",
+    "origin",
+    "contract",
+)
+_NUMBERS: Final = {
+    "n_prompt_tokens": "prompt_tokens",
+    "n_ctx": "max_model_len",
+}  # llama.cpp's exceed_context_size_error
 _TITLE: Final = re.compile(r"<title[^>]*>(.*?)</title>", re.IGNORECASE | re.DOTALL)
 
 

@@ -1,26 +1,26 @@
 """The exceptions, named for what the caller can do.
 
-    LastwordError
-    ├── RequestError             fixable: change the request, the key or the address
-    │   ├── InvalidRequest           invalid_request_error, method_not_allowed, not_implemented
-    │   ├── ContextLengthExceeded    context_length_exceeded; the numbers are in .details
-    │   ├── AuthenticationError      unauthorized
-    │   ├── PermissionDenied         permission_denied
-    │   ├── NotFound                 model_not_found, not_found
-    │   ├── RequestTooLarge          request_too_large
-    │   ├── ContentFiltered          content_filtered
-    │   └── QuotaExceeded            quota_exceeded
-    ├── ServerError              retryable: the same request may succeed later
-    │   ├── Overloaded               queue_overloaded, queue_timeout
-    │   ├── RateLimited              rate_limit_exceeded
-    │   ├── EngineUnavailable        engine_unavailable, model_loading, server_shutting_down, out_of_memory
-    │   └── GenerationAborted        generation_aborted
-    ├── StreamIncomplete         the answer is not proven whole, or cannot be read: stream_incomplete,
-    │                            malformed_response, unknown_finish_reason
-    ├── RequestTimeout           a timer fired, the client's or the server's; .timer says which
-    ├── ConnectionFailed         the server was not reached, or hung up before it answered
-    ├── Cancelled                somebody stopped the request
-    └── InvalidToolArguments     the model wrote tool-call arguments that are no JSON (the answer is complete)
+LastwordError
+├── RequestError             fixable: change the request, the key or the address
+│   ├── InvalidRequest           invalid_request_error, method_not_allowed, not_implemented
+│   ├── ContextLengthExceeded    context_length_exceeded; the numbers are in .details
+│   ├── AuthenticationError      unauthorized
+│   ├── PermissionDenied         permission_denied
+│   ├── NotFound                 model_not_found, not_found
+│   ├── RequestTooLarge          request_too_large
+│   ├── ContentFiltered          content_filtered
+│   └── QuotaExceeded            quota_exceeded
+├── ServerError              retryable: the same request may succeed later
+│   ├── Overloaded               queue_overloaded, queue_timeout
+│   ├── RateLimited              rate_limit_exceeded
+│   ├── EngineUnavailable        engine_unavailable, model_loading, server_shutting_down, out_of_memory
+│   └── GenerationAborted        generation_aborted
+├── StreamIncomplete         the answer is not proven whole, or cannot be read: stream_incomplete,
+│                            malformed_response, unknown_finish_reason
+├── RequestTimeout           a timer fired, the client's or the server's; .timer says which
+├── ConnectionFailed         the server was not reached, or hung up before it answered
+├── Cancelled                somebody stopped the request
+└── InvalidToolArguments     the model wrote tool-call arguments that are no JSON (the answer is complete)
 """
 
 from __future__ import annotations
@@ -43,9 +43,7 @@ class LastwordError(Exception):
     shim or engine: who said so), ``details`` (the numbers of the message) and ``raw`` (the server's words, cut short).
     """
 
-    def __init__(
-        self, info: ErrorInfo, *, partial: Partial | None = None, attempts: Sequence[Attempt] = ()
-    ) -> None:
+    def __init__(self, info: ErrorInfo, *, partial: Partial | None = None, attempts: Sequence[Attempt] = ()) -> None:
         super().__init__(info.message)
         self.code: str = info.code
         self.category: str = info.category
@@ -216,17 +214,13 @@ _CLASSES: Final[Mapping[str, type[LastwordError]]] = {
 _BY_CATEGORY: Final = {"fixable": RequestError, "retryable": ServerError, "cancelled": Cancelled}
 
 
-def error_of(
-    info: ErrorInfo, *, partial: Partial | None = None, attempts: Sequence[Attempt] = ()
-) -> LastwordError:
+def error_of(info: ErrorInfo, *, partial: Partial | None = None, attempts: Sequence[Attempt] = ()) -> LastwordError:
     """The exception for a classified failure; a code without a class of its own takes its category's."""
     kind = _CLASSES.get(info.code) or _BY_CATEGORY[info.category]
     return kind(info, partial=partial, attempts=attempts)
 
 
-def _restore(
-    kind: type[LastwordError], info: ErrorInfo, partial: Partial, attempts: list[Attempt]
-) -> LastwordError:
+def _restore(kind: type[LastwordError], info: ErrorInfo, partial: Partial, attempts: list[Attempt]) -> LastwordError:
     return kind(info, partial=partial, attempts=attempts)
 
 

@@ -90,8 +90,8 @@ def model_builder(cls: type[BaseModel]) -> Build:
                     continue
                 name = entry[0]
                 if value is not None:
-                    value = entry[1](value)
-            if value is not None:
+                    fields[name] = entry[1](value)
+            elif value is not None:
                 fields[name] = value
             given.add(name)
         model = new(cls)

@@ -37,12 +37,12 @@ class RetryPolicy:
     budget: int | None = 500
 
     def __post_init__(self) -> None:
-        if isinstance(self.max_attempts, bool) or not isinstance(self.max_attempts, int) or self.max_attempts < 1:
-            raise ValueError(f"RetryPolicy(max_attempts={self.max_attempts!r}): give 1 (no retry) or more")
-        for name in ("base_delay", "max_delay", "max_hint"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < math.inf:
-                raise ValueError(f"RetryPolicy({name}={value!r}): give seconds, 0 or more")
+        for name, whole in (("max_attempts", True), ("base_delay", False), ("max_delay", False), ("max_hint", False)):
+            value: object = getattr(self, name)
+            kinds = int if whole else int | float
+            if isinstance(value, bool) or not isinstance(value, kinds) or not whole <= value < math.inf:
+                wanted = "1 (no retry) or more" if whole else "seconds, 0 or more"
+                raise ValueError(f"RetryPolicy({name}={value!r}): give {wanted}")
         if self.budget is not None and (isinstance(self.budget, bool) or self.budget < 0):
             raise ValueError(f"RetryPolicy(budget={self.budget!r}): give 0 or more, or None for no limit")
 

@@ -60,11 +60,11 @@ class SSEDecoder:
         self._skip_lf = chunk.endswith(_CR)
         lines = chunk.splitlines()
         tail = b"" if chunk.endswith((_CR, _LF)) else lines.pop()
+        if self._tail and lines:
+            lines[0] = b"".join((*self._tail, lines[0]))
+            self._tail.clear()
+            self._tail_size = 0
         for line in lines:
-            if self._tail:
-                line = b"".join((*self._tail, line))
-                self._tail.clear()
-                self._tail_size = 0
             if self._data_size + len(line) > self._limit:
                 self._overflow()
                 return events

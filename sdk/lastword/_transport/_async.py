@@ -80,9 +80,7 @@ class GuardedAsyncBackend(httpcore.AsyncNetworkBackend):
         guard.connecting()
 
         def connect() -> Awaitable[httpcore.AsyncNetworkStream]:
-            return self._backend.connect_tcp(
-                host, port, local_address=local_address, socket_options=socket_options
-            )
+            return self._backend.connect_tcp(host, port, local_address=local_address, socket_options=socket_options)
 
         try:
             return GuardedAsyncStream(await _guarded(guard, connect))

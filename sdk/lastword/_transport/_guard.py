@@ -60,6 +60,10 @@ class Guard:
         if self._drain_until is None:
             self.fired = self.deadline.next()[0]
 
+    def release(self) -> None:
+        """The call is over and its connection belongs to the pool again."""
+        raise NotImplementedError
+
     def connecting(self) -> None:
         """TCP or TLS is being set up."""
         self.deadline.connecting(time.monotonic())
@@ -73,6 +77,7 @@ class SyncGuard(Guard):
         self._lock = threading.Lock()
         self._socket: socket.socket | None = None
         self._woken = threading.Event()
+        self._awaited: threading.Event | None = None
 
     def hold(self, sock: socket.socket) -> float | None:
         """``sock`` is about to be waited on; returns and raises as ``wait_seconds``."""
@@ -89,25 +94,25 @@ class SyncGuard(Guard):
         with self._lock:
             self.cancelled = True
             self._woken.set()
+            if self._awaited is not None:
+                self._awaited.set()
             if self._socket is not None:
                 with suppress(OSError):  # not connected, or closed already
                     socket.socket.shutdown(self._socket, socket.SHUT_RDWR)  # past SSLSocket's, which races a reader
 
-    def wait_for(self, event: threading.Event) -> bool:
-        """Wait for ``event`` as long as the timers allow; false if they did not."""
-        seconds = self.wait_seconds()
-        if not event.wait(seconds):
+    def wait_for(self, event: threading.Event) -> None:
+        """Wait until ``event`` is set.  Raises ``Stopped`` if the timers or a cancellation came first."""
+        self._awaited = event
+        if not event.wait(self.wait_seconds()):
             self.expire()
-            return False
-        return True
+            raise Stopped
+        self._awaited = None
+        if self.cancelled:
+            raise Stopped
 
     def sleep(self, seconds: float) -> None:
         """Wait between attempts; a cancellation ends it."""
         self._woken.wait(seconds)
-
-    def wake_on_cancel(self) -> threading.Event:
-        """The event that ``cancel`` sets."""
-        return self._woken
 
 
 class AsyncGuard(Guard):

@@ -58,7 +58,13 @@ EXCEPTIONS: Final[dict[type[Exception], Met]] = {
 }
 """Every exception of httpx that is not only a base class (a test proves that none is missing)."""
 
-RAISED: Final = (httpx.HTTPError, httpx.StreamError, httpx.InvalidURL, httpx.CookieConflict, httpcore.ConnectionNotAvailable)
+RAISED: Final = (
+    httpx.HTTPError,
+    httpx.StreamError,
+    httpx.InvalidURL,
+    httpx.CookieConflict,
+    httpcore.ConnectionNotAvailable,
+)
 """What a transport may raise."""
 
 

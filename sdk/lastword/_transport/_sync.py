@@ -62,16 +62,17 @@ class GuardedStream(httpcore.NetworkStream):
     ) -> httpcore.NetworkStream:
         guard = cast(SyncGuard, timeout)
         guard.connecting()
+        if isinstance(self._sock, ssl.SSLSocket):
+            self.close()
+            raise httpcore.ConnectError("TLS to a server through a TLS proxy is not supported: use an http:// proxy")
         try:
-            if isinstance(self._sock, ssl.SSLSocket):
-                raise httpcore.ConnectError("TLS to a server through a TLS proxy is not supported: use an http:// proxy")
             self._sock.settimeout(guard.hold(self._sock))
             # The handshake is separate so that the guard holds the new socket while it lasts.
             self._sock = ssl_context.wrap_socket(
                 self._sock, server_hostname=server_hostname, do_handshake_on_connect=False
             )
             self._sock.settimeout(guard.hold(self._sock))
-            cast(ssl.SSLSocket, self._sock).do_handshake()
+            self._sock.do_handshake()
         except BaseException as error:
             self._sock.close()
             raise _connect_error(error, guard) from error
@@ -151,22 +152,17 @@ def _look_up(host: str, port: int, guard: SyncGuard) -> _Addresses:
     except socket.gaierror:
         pass
     found: list[_Addresses | OSError] = []
+    done = threading.Event()
 
     def look_up() -> None:
         try:
             found.append(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))
         except (OSError, UnicodeError) as error:
             found.append(OSError(f"the name {host!r} cannot be looked up: {error}"))
-        guard.wake_on_cancel().set()
+        done.set()
 
-    guard.wait_seconds()
-    thread = threading.Thread(target=look_up, name="lastword-lookup", daemon=True)
-    thread.start()
-    woken = guard.wait_for(guard.wake_on_cancel())
-    if not guard.cancelled:
-        guard.wake_on_cancel().clear()
-    if not woken or not found:
-        raise Stopped
+    threading.Thread(target=look_up, name="lastword-lookup", daemon=True).start()
+    guard.wait_for(done)
     if isinstance(found[0], OSError):
         raise found[0]
     return found[0]

@@ -1,0 +1,79 @@
+"""Every request to an LLM server gets exactly one last word: completed, incomplete, failed or cancelled.
+
+    from lastword import Client
+
+    client = Client(base_url="http://127.0.0.1:8000/v1")
+    with client.chat.completions.create(model="m", messages=[...], stream=True) as stream:
+        for chunk in stream: ...
+
+A stream that does not complete raises where it would otherwise have ended quietly.
+"""
+
+from lastword._async_client import AsyncClient
+from lastword._async_stream import AsyncStream
+from lastword._client import Client
+from lastword._codes import PROFILES, Category, Code
+from lastword._config import __version__
+from lastword._deadline import Timeouts
+from lastword._errors import (
+    AuthenticationError,
+    Cancelled,
+    ConnectionFailed,
+    ContentFiltered,
+    ContextLengthExceeded,
+    EngineUnavailable,
+    GenerationAborted,
+    InvalidRequest,
+    InvalidToolArguments,
+    LastwordError,
+    NotFound,
+    Overloaded,
+    PermissionDenied,
+    QuotaExceeded,
+    RateLimited,
+    RequestError,
+    RequestTimeout,
+    RequestTooLarge,
+    ServerError,
+    StreamIncomplete,
+)
+from lastword._outcome import Attempt, Outcome, Partial, ToolCall
+from lastword._retry import RetryPolicy
+from lastword._stream import Stream
+
+__all__ = [
+    "PROFILES",
+    "AsyncClient",
+    "AsyncStream",
+    "Attempt",
+    "AuthenticationError",
+    "Cancelled",
+    "Category",
+    "Client",
+    "Code",
+    "ConnectionFailed",
+    "ContentFiltered",
+    "ContextLengthExceeded",
+    "EngineUnavailable",
+    "GenerationAborted",
+    "InvalidRequest",
+    "InvalidToolArguments",
+    "LastwordError",
+    "NotFound",
+    "Outcome",
+    "Overloaded",
+    "Partial",
+    "PermissionDenied",
+    "QuotaExceeded",
+    "RateLimited",
+    "RequestError",
+    "RequestTimeout",
+    "RequestTooLarge",
+    "RetryPolicy",
+    "ServerError",
+    "Stream",
+    "StreamIncomplete",
+    "Timeouts",
+    "ToolCall",
+    "__version__",
+]

@@ -1,0 +1,180 @@
+"""One attempt's exchange over a transport: send, follow 307 and 308, read.  Sync and async differ in ``await`` only."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from typing import Final, cast
+from urllib.parse import urljoin, urlsplit
+
+import httpx
+
+from lastword._call import MAX_ERROR_BODY, Answer, Call
+from lastword._transport._httpx import RAISED
+
+MAX_DRAIN: Final = 64 * 1024
+"""How much of a body is read after its terminal event, in bytes (STR-9)."""
+
+_MAX_REDIRECTS: Final = 5
+_EVENT_STREAM: Final = ("", "text/event-stream")  # a missing content type is no claim to be something else
+
+
+def send(transport: httpx.HTTPTransport, base_url: str, call: Call) -> httpx.Response:
+    """Begin an attempt and return its answer's head; raises ``LastwordError``."""
+    headers, url = call.begin_attempt(), base_url + call.request.path
+    for _ in range(_MAX_REDIRECTS + 1):
+        try:
+            response = transport.handle_request(_request(call, url, headers))
+        except RAISED as error:
+            raise call.broken(error) from error
+        url = _received(call, response, url, headers)
+        if not url:
+            return response
+        response.close()
+    raise call.malformed(f"more than {_MAX_REDIRECTS} redirects, the last to {url}", b"")
+
+
+def read(call: Call, response: httpx.Response, *, limit: int | None) -> bytes:
+    """Read the body, at most ``limit`` bytes of it, and let the connection go."""
+    parts: list[bytes] = []
+    size = 0
+    try:
+        for part in body_of(response):
+            parts.append(part)
+            size += len(part)
+            if limit is not None and size > limit:
+                break
+    except RAISED as error:
+        raise call.broken(error) from error
+    finally:
+        let_go(call, response)
+    return b"".join(parts)
+
+
+def body_of(response: httpx.Response) -> Iterator[bytes]:
+    """The body in the pieces it arrives in, decoded if it is encoded."""
+    if "content-encoding" in response.headers:
+        return response.iter_bytes()
+    return iter(cast(httpx.SyncByteStream, response.stream))
+
+
+def drain(call: Call, response: httpx.Response, body: Iterator[bytes]) -> None:
+    """Read what follows the terminal event, within limits, so that the connection can be used again."""
+    call.guard.drain()
+    size = 0
+    try:
+        for part in body:
+            size += len(part)
+            if size > MAX_DRAIN:
+                break
+    except RAISED:
+        pass  # the outcome is fixed; the connection is closed instead
+    finally:
+        let_go(call, response)
+
+
+def let_go(call: Call, response: httpx.Response) -> None:
+    """Close the response: the connection goes back to the pool if its body was read, else it is closed."""
+    response.close()
+    call.guard.release()
+
+
+async def async_send(transport: httpx.AsyncHTTPTransport, base_url: str, call: Call) -> httpx.Response:
+    """As ``send``."""
+    headers, url = call.begin_attempt(), base_url + call.request.path
+    for _ in range(_MAX_REDIRECTS + 1):
+        try:
+            response = await transport.handle_async_request(_request(call, url, headers))
+        except RAISED as error:
+            raise call.broken(error) from error
+        url = _received(call, response, url, headers)
+        if not url:
+            return response
+        await response.aclose()
+    raise call.malformed(f"more than {_MAX_REDIRECTS} redirects, the last to {url}", b"")
+
+
+async def async_read(call: Call, response: httpx.Response, *, limit: int | None) -> bytes:
+    """As ``read``."""
+    parts: list[bytes] = []
+    size = 0
+    try:
+        async for part in async_body_of(response):
+            parts.append(part)
+            size += len(part)
+            if limit is not None and size > limit:
+                break
+    except RAISED as error:
+        raise call.broken(error) from error
+    finally:
+        await async_let_go(call, response)
+    return b"".join(parts)
+
+
+def async_body_of(response: httpx.Response) -> AsyncIterator[bytes]:
+    """As ``body_of``."""
+    if "content-encoding" in response.headers:
+        return response.aiter_bytes()
+    return aiter(cast(httpx.AsyncByteStream, response.stream))
+
+
+async def async_drain(call: Call, response: httpx.Response, body: AsyncIterator[bytes]) -> None:
+    """As ``drain``."""
+    call.guard.drain()
+    size = 0
+    try:
+        async for part in body:
+            size += len(part)
+            if size > MAX_DRAIN:
+                break
+    except RAISED:
+        pass
+    finally:
+        await async_let_go(call, response)
+
+
+async def async_let_go(call: Call, response: httpx.Response) -> None:
+    """As ``let_go``."""
+    await response.aclose()
+    call.guard.release()
+
+
+def is_stream(call: Call) -> bool:
+    """Whether the answer at hand is a stream of events; if not, its body is an error or cannot be read."""
+    assert call.answer is not None
+    media_type = call.answer.headers.get("content-type", "").partition(";")[0].strip().lower()
+    return 200 <= call.answer.status < 300 and media_type in _EVENT_STREAM
+
+
+def no_stream(call: Call, body: bytes) -> Exception:
+    """The error for an answer to a stream request that is no stream."""
+    assert call.answer is not None
+    kind = call.answer.headers.get("content-type", "")
+    what = f"HTTP {call.answer.status} with the content type {kind!r} where text/event-stream was expected"
+    return call.refusal(body) or call.malformed(what, body)
+
+
+def error_limit(call: Call) -> int | None:
+    """How much of the body to read: all of a success, little of anything else."""
+    assert call.answer is not None
+    return None if 200 <= call.answer.status < 300 and not call.request.stream else MAX_ERROR_BODY
+
+
+def _request(call: Call, url: str, headers: dict[str, str]) -> httpx.Request:
+    guard = call.guard  # httpcore hands these to our network backend as they are
+    timeouts = {"connect": guard, "read": guard, "write": guard, "pool": None}
+    request = call.request
+    return httpx.Request(
+        request.method, url, headers=headers, content=request.content, extensions={"timeout": timeouts}
+    )
+
+
+def _received(call: Call, response: httpx.Response, url: str, headers: dict[str, str]) -> str:
+    """Note the answer's head; returns where to go instead, "" if the answer is here (RFC 9110 §15.4.8, §15.4.9)."""
+    location: str = response.headers.get("location", "")
+    if response.status_code in (307, 308) and location:
+        target = urljoin(url, location)
+        if urlsplit(target)[:2] != urlsplit(url)[:2]:
+            headers.pop("authorization", None)  # the key is for the server that the caller named
+        return target
+    call.answer = Answer(response.status_code, dict(response.headers.items()))
+    return ""
