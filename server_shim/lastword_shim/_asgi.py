@@ -1,0 +1,149 @@
+"""The middleware: what is left alone, what becomes an `Exchange`, and the application's start and stop."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from lastword_shim._admission import Slots
+from lastword_shim._answer import Context, settle
+from lastword_shim._drain import Drain
+from lastword_shim._exchange import App, Exchange
+from lastword_shim._inbound import Message, Receive, Scope, shutting_down
+from lastword_shim._lifecycle import Recorder
+from lastword_shim._metrics import Metrics, metrics
+from lastword_shim._settings import Settings, SettingsError
+from lastword_shim._terminal import Headers, Send, error_response
+from lastword_shim.engine import Engine
+
+_log: Final = logging.getLogger("lastword_shim")
+_PROBES: Final = frozenset({"/health", "/ping"})
+_LEFT_ALONE: Final = ("/metrics", "/load", "/version", "/server_info", "/docs", "/redoc", "/openapi.json")
+
+
+@dataclass(slots=True)
+class Core:
+    """What the exchanges of one process share."""
+
+    settings: Settings
+    drain: Drain
+    slots: Slots
+    metrics: Metrics
+    recorder: Recorder
+    engine: Engine | None = None
+    cors: tuple[type[Any], Sequence[Any], dict[str, Any]] | None = None
+
+    @classmethod
+    def build(cls, settings: Settings) -> Core:
+        """A fresh one."""
+        known = metrics()
+        slots = Slots(settings.max_inflight, settings.max_queued)
+        return cls(settings, Drain(), slots, known, Recorder(settings.records, known))
+
+    async def cors_headers(self, scope: Scope) -> Headers:
+        """The headers that the application's own CORS middleware, which stands inside of us, gives to an answer."""
+        kept: Headers = []
+        if self.cors is not None:
+            middleware, arguments, options = self.cors
+
+            async def answer(_scope: Scope, _receive: Receive, send: Send) -> None:
+                await send({"type": "http.response.start", "status": 500, "headers": []})
+
+            async def keep(message: Message) -> None:
+                kept.extend(message.get("headers", ()))
+
+            await middleware(answer, *arguments, **options)({**scope, "method": "POST"}, None, keep)
+        return kept
+
+
+class Shim:
+    """ASGI middleware that gives every request exactly one honest last word.
+
+    ``settings`` default to the environment's; ``engine`` to the one found behind the application, if any.  A setting
+    that cannot be used fails the application's start with a message that names it.
+    """
+
+    def __init__(self, app: App, *, settings: Settings | None = None, engine: Engine | None = None) -> None:
+        self.app = app
+        self._engine = engine
+        self._core: Core | None = None
+        self._attached = False
+        self._fault: str | None = None
+        _log_somewhere()
+        try:
+            self._core = Core.build(settings or Settings.load())
+        except SettingsError as error:
+            # Raising here would leave a server that answers 500 to everything: the stack is built at the first call.
+            self._fault = str(error)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """ASGI 3."""
+        if scope["type"] == "lifespan":
+            await self._lifespan(scope, receive, send)
+        elif scope["type"] != "http":
+            await self.app(scope, receive, send)
+        elif self._core is None:  # a server without lifespan: nothing has stopped its start
+            raise SettingsError(self._fault)
+        else:
+            self._attach(scope)
+            await self._http(self._core, scope, receive, send)
+
+    async def drain(self, timeout: float) -> None:
+        """Refuse new requests, let open ones run for ``timeout`` seconds, then end them with their terminals."""
+        if self._core is not None:
+            await self._core.drain.run(timeout)
+
+    async def _http(self, core: Core, scope: Scope, receive: Receive, send: Send) -> None:
+        path = scope["path"].removeprefix(scope.get("root_path", ""))
+        if path in _PROBES:
+            if core.drain.draining:  # balancers should go elsewhere now
+                error, status = settle(shutting_down(), Context("", 1, draining=True))
+                headers, body = error_response(error, status, ())
+                await send({"type": "http.response.start", "status": status, "headers": headers[:-1]})
+                await send({"type": "http.response.body", "body": body, "more_body": False})
+            else:
+                await self.app(scope, receive, send)
+        elif path.startswith(_LEFT_ALONE) or scope["method"] == "OPTIONS":
+            await self.app(scope, receive, send)
+        else:
+            await Exchange(core, scope, receive, send).run(self.app)
+
+    async def _lifespan(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if self._fault is not None:
+            await receive()
+            _log.error("%s", self._fault)
+            await send({"type": "lifespan.startup.failed", "message": f"lastword_shim: {self._fault}"})
+            return
+        self._attach(scope)
+        await self.app(scope, receive, send)
+
+    def _attach(self, scope: Scope) -> None:
+        """Find the engine and the CORS settings of the application; once, as soon as there is one to look at."""
+        if self._attached or self._core is None:
+            return
+        self._attached = True
+        outer = scope.get("app")
+        state = getattr(outer, "state", None)
+        if self._engine is None and "vllm" in sys.modules and hasattr(state, "engine_client"):
+            from lastword_shim.engine.vllm import VllmEngine
+
+            self._engine = VllmEngine(state)
+        if self._engine is not None:
+            self._engine.attach(self)
+            self._core.engine = self._engine
+        for middleware in getattr(outer, "user_middleware", ()):
+            if middleware.cls.__name__ == "CORSMiddleware":
+                self._core.cors = (middleware.cls, middleware.args, middleware.kwargs)
+        _log.info("lastword_shim is mounted; engine: %s", type(self._engine).__name__ if self._engine else "unknown")
+
+
+def _log_somewhere() -> None:
+    """Where nobody has set logging up for us, as in a bare server process, the log goes to standard error."""
+    if not _log.hasHandlers():
+        handler = logging.StreamHandler()
+        handler.setFormatter(logging.Formatter("%(levelname)s %(asctime)s [%(name)s] %(message)s"))
+        _log.addHandler(handler)
+        _log.setLevel(logging.INFO)

@@ -1,0 +1,280 @@
+"""One HTTP exchange: who may end it, and that it ends once.
+
+The application runs in a task of its own.  Its answer, the timers, the client's disconnect, a refusal and a shutdown
+each may *decide*; the first decision stands, and only `_end` acts on it.  From then on nothing of the application's
+leaves any more.  All of it runs on one event loop, so "first" needs no lock.
+
+    received ── 401, 404 … ──────────────────────────────► rejected
+       │ the application asks for the body
+       ├── draining, too large, overloaded, no JSON ─────► rejected
+       ▼
+    queued ── the engine refuses (context, grammar …) ───► rejected
+       │ first token                └─ timer, gone, stop ► failed, cancelled
+       ▼
+    generating ── terminal, timer, exception, gone, stop ► completed, failed, cancelled
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import logging
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import TYPE_CHECKING, Any, Final
+
+from lastword._classify import ErrorInfo, classify_response, make_error
+from lastword._codes import CODES, Category, Code
+from lastword_shim._answer import Context, settle, unexpected
+from lastword_shim._inbound import ClientLeft, Inbound, Message, Receive, Refusal, Scope, shutting_down
+from lastword_shim._lifecycle import Lifecycle, State
+from lastword_shim._outbound import Outbound
+from lastword_shim._readings import StreamReading, Verdict
+from lastword_shim._terminal import Send
+from lastword_shim._timers import Timers
+from lastword_shim.engine import Ticket, enter
+
+if TYPE_CHECKING:
+    from lastword_shim._asgi import Core
+
+App = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+_log: Final = logging.getLogger("lastword_shim")
+STOP_PATIENCE: Final = 1.0
+"""Seconds that an application gets to stop once it is told that the client has left, and again once it is cancelled."""
+SEND_PATIENCE: Final = 5.0
+"""Seconds that a client gets to take a terminal; while the server is stopping, a tenth of it."""
+
+
+class Exchange:
+    """One request and its answer."""
+
+    def __init__(self, core: Core, scope: Scope, receive: Receive, send: Send) -> None:
+        self._core = core
+        self._scope = scope
+        self._in = Inbound(core, scope, receive)
+        self._ticket = Ticket(self._in.inward_id, clamp=core.settings.context_policy == "clamp")
+        self._life = Lifecycle(
+            self._in.request_id, self._in.attempt, self._in.path, self._ticket, deadline_ms=self._in.deadline_ms
+        )
+        self._out = Outbound(send, self._ticket, request_id=self._in.request_id, on_content=self._life.content)
+        self._timers = Timers(core.settings, self._life)
+        self._decided: asyncio.Future[Verdict] = asyncio.get_running_loop().create_future()
+        self._hang_up = asyncio.Event()
+        self._body_asked = False
+        self._recorded = False
+        self._hold: asyncio.TimerHandle | None = None
+        self._helpers: set[asyncio.Task[None]] = set()
+        self._task: asyncio.Task[Any] | None = None
+
+    # What the drain asks and does.
+
+    @property
+    def is_queued(self) -> bool:
+        """Whether the engine has it and has made no token yet."""
+        return not self._decided.done() and self._in.generates and self._life.state is State.QUEUED
+
+    def shut_down(self) -> None:
+        """End it because the server stops."""
+        self._decide(Verdict(error=shutting_down(), by_engine=False))
+
+    def give_up(self) -> None:
+        """Let go of it, terminal or not: its client does not read, or its application does not stop."""
+        if self._task is not None:
+            self._task.cancel()
+
+    async def run(self, app: App) -> None:
+        """Serve it, from the first byte to the record."""
+        self._task = asyncio.current_task()
+        context = contextvars.copy_context()
+        context.run(enter, self._ticket)
+        inner = asyncio.create_task(self._call(app), context=context)
+        self._core.drain.add(self)
+        try:
+            await self._until_decided(inner)
+            await self._end(inner)
+        except asyncio.CancelledError:
+            self._out.close()
+            inner.cancel()
+            self.shut_down()
+            verdict = self._decided.result()
+            # Success that could not be told is none.
+            self._record(verdict, shutting_down() if verdict.error is None else None)
+            raise
+        finally:
+            if self._hold is not None:
+                self._hold.cancel()
+            for helper in self._helpers:
+                helper.cancel()
+            self._in.leave()
+            self._core.drain.discard(self)
+
+    # What the application sees.
+
+    async def _call(self, app: App) -> None:
+        await app(self._in.inward_scope(), self._receive, self._send)
+
+    async def _receive(self) -> Message:
+        """The whole body at the first call, for by then the application has let the caller in; then the disconnect."""
+        if not self._body_asked:
+            self._body_asked = True
+            try:
+                body = await self._in.read()
+            except Refusal as refusal:
+                self._decide(Verdict(error=refusal.error, by_engine=False))
+            except ClientLeft:
+                self._client_left()
+            else:
+                self._life.model, self._life.stream = self._in.ask.model, self._in.ask.stream
+                self._life.asked_at = self._life.clock()
+                self._ticket.max_tokens = self._in.ask.max_tokens
+                self._help(self._watch())
+                if await self._in.take_place(self._decided):
+                    self._life.queued_at = self._life.clock()
+                    return {"type": "http.request", "body": body, "more_body": False}
+        await self._hang_up.wait()
+        return {"type": "http.disconnect"}
+
+    async def _send(self, message: Message) -> None:
+        if self._decided.done():
+            return
+        if message["type"] == "http.response.start" and self._out.reading is None:
+            self._out.open(message, self._in.ask)
+            if self._out.is_events:
+                loop = asyncio.get_running_loop()
+                self._hold = loop.call_later(self._core.settings.hold, self._stop_holding)
+        elif message["type"] == "http.response.body" and self._out.reading is not None:
+            body = bytes(message.get("body", b""))
+            verdict = await self._out.take(body, last=not message.get("more_body", False))
+            self._timers.written(self._life.clock())
+            if verdict is not None:
+                self._decide(verdict)
+
+    def _stop_holding(self) -> None:
+        if not self._decided.done():
+            self._help(self._out.stop_holding())
+
+    async def _watch(self) -> None:
+        await self._in.until_gone()
+        self._client_left()
+
+    def _help(self, work: Coroutine[Any, Any, None]) -> None:
+        helper = asyncio.create_task(work)
+        self._helpers.add(helper)
+        helper.add_done_callback(self._helpers.discard)
+
+    # Deciding: the first one stands.
+
+    def _decide(self, verdict: Verdict) -> None:
+        if not self._decided.done():
+            self._decided.set_result(verdict)
+
+    def _client_left(self) -> None:
+        if not self._decided.done():
+            self._sees_tokens()
+            self._life.client_left()
+            brief = CODES[Code.CLIENT_DISCONNECTED].brief
+            self._decide(Verdict(error=make_error(Code.CLIENT_DISCONNECTED, brief), by_engine=False, gone=True))
+
+    def _sees_tokens(self) -> bool:
+        """Bring the token counts up to date; whether tokens can be seen at all, by the engine's word or on the wire."""
+        engine = self._core.engine
+        counted = engine is not None and self._in.generates and engine.refresh(self._ticket)
+        return counted or self._out.is_events or self._in.ask.stream
+
+    async def _until_decided(self, inner: asyncio.Task[None]) -> None:
+        either: list[asyncio.Future[Any]] = [inner, self._decided]
+        while not self._decided.done() and not inner.done():
+            sees, generates = self._sees_tokens(), self._in.generates
+            expiry, pause = self._timers.look(
+                self._life.clock(), generation=generates, sees_tokens=sees, busy=self._out.busy
+            )
+            if expiry is not None:
+                self._life.timeout_kind = expiry.kind
+                self._decide(Verdict(error=make_error(expiry.code, expiry.message, origin="shim"), by_engine=False))
+                return
+            await asyncio.wait(either, timeout=pause, return_when=asyncio.FIRST_COMPLETED)
+        if not self._decided.done():
+            self._decide(self._application_ended(inner))
+
+    def _application_ended(self, inner: asyncio.Task[None]) -> Verdict:
+        """Before its answer did."""
+        error: ErrorInfo | None = None
+        problem = asyncio.CancelledError() if inner.cancelled() else inner.exception()
+        if problem is not None:
+            error = unexpected(problem, self._in.request_id)
+            known = self._core.engine.explain(problem) if self._core.engine is not None else None
+            if known is not None:
+                error = classify_response(known[0], {}, known[1]) or error
+        if self._out.reading is not None:
+            return self._out.reading.cut(error)
+        return Verdict(error=error or make_error(Code.INTERNAL_SERVER_ERROR, "the application did not answer"))
+
+    # Ending: happens once, on the verdict.
+
+    async def _end(self, inner: asyncio.Task[None]) -> None:
+        verdict = self._decided.result()
+        sent: ErrorInfo | None = None
+        if verdict.error is None:
+            try:
+                await self._out.succeed(verdict.last)
+            except OSError:  # ASGI 2.4's way to say that the client has left
+                self._life.client_left()
+            self._record(verdict, None)
+            await asyncio.wait({inner})  # what it does after its answer is its own affair
+            return
+        if verdict.gone:
+            self._out.close()
+        else:
+            sent = await self._say(self._ticket.refusal or verdict.error)
+        await self._stop(inner)
+        self._record(verdict, sent)
+
+    async def _say(self, error: ErrorInfo) -> ErrorInfo:
+        core = self._core
+        draining = core.drain.draining
+        settings = core.settings
+        context = Context(self._in.request_id, self._in.attempt, draining, settings.overload_status, core.slots.pause)
+        settled, status = settle(error, context)
+        said = await self._out.fail(
+            settled,
+            status,
+            kind=self._in.ask.kind,
+            inner_headers=self._out.headers or await core.cors_headers(self._scope),
+            patience=SEND_PATIENCE / 10 if draining else SEND_PATIENCE,
+        )
+        if not said:
+            _log.warning("request_id=%s code=%s could not be told to the client", self._in.request_id, settled.code)
+        return settled
+
+    async def _stop(self, inner: asyncio.Task[None]) -> None:
+        """Make the application stop.  The disconnect comes first: a cancelled handler may leave at work what it started."""
+        self._hang_up.set()
+        await asyncio.wait({inner}, timeout=STOP_PATIENCE)
+        if not inner.done():
+            inner.cancel()
+            await asyncio.wait({inner}, timeout=STOP_PATIENCE)
+        if not inner.done():
+            _log.error("request_id=%s the application does not stop", self._in.request_id)
+        elif not inner.cancelled():
+            inner.exception()  # taken note of: the request has been answered
+        self._life.stopped_at = self._life.clock()
+
+    def _record(self, verdict: Verdict, sent: ErrorInfo | None) -> None:
+        if self._recorded:
+            return
+        self._recorded = True
+        life, reading = self._life, self._out.reading
+        self._sees_tokens()
+        life.ended_at = life.clock()
+        error = sent or verdict.error
+        if error is None and life.gone_at is not None:
+            error = make_error(Code.CLIENT_DISCONNECTED, CODES[Code.CLIENT_DISCONNECTED].brief)
+        if reading is not None:
+            life.finish_reasons, life.usage = reading.finish_reasons, reading.usage
+        untouched = self._ticket.submitted_at is None and life.first_token_at is None
+        engine_tells = self._core.engine is not None and self._in.generates
+        fixable = error is not None and error.category == Category.FIXABLE
+        life.rejected = life.queued_at is None or (untouched and verdict.by_engine and (engine_tells or fixable))
+        if verdict.silent and isinstance(reading, StreamReading):
+            self._core.metrics.without_done.inc()
+        self._core.recorder.write(life, error, self._out.status)

@@ -1,0 +1,138 @@
+"""The request of one exchange: who it says it is, its body, and its way in."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import secrets
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import TYPE_CHECKING, Any, Final
+
+from lastword._classify import ErrorInfo, make_error
+from lastword._codes import CODES, Code
+from lastword_shim._admission import Ask, declared_length, is_generation, kind_of, overloaded, read_deadline, too_large
+
+if TYPE_CHECKING:
+    from lastword_shim._asgi import Core
+
+Scope = MutableMapping[str, Any]
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+
+_VALID_ID: Final = re.compile(r"[A-Za-z0-9\-_.:]{1,128}")
+
+
+class ClientLeft(Exception):
+    """The connection closed before the request was whole."""
+
+
+class Refusal(Exception):
+    """The request is not let in; ``error`` says why."""
+
+    def __init__(self, error: ErrorInfo) -> None:
+        super().__init__(error.message)
+        self.error = error
+
+
+class Inbound:
+    """One request.  ``request_id`` is the client's if it is fit for a header and a log, else a new one."""
+
+    def __init__(self, core: Core, scope: Scope, receive: Receive) -> None:
+        self._core = core
+        self._scope = scope
+        self._receive = receive
+        self.headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
+        given = self.headers.get("x-request-id", "")
+        self.request_id = given if _VALID_ID.fullmatch(given) else secrets.token_hex(16)
+        # Retries share the client's id; the engine must be able to tell them apart.
+        self.inward_id = f"{self.request_id}-{secrets.token_hex(4)}"
+        self.attempt = self._attempt()
+        self.path = scope["path"].removeprefix(scope.get("root_path", ""))
+        self.ask = Ask(kind=kind_of(scope["method"], self.path))
+        self._deadline = read_deadline(self.headers.get("request-timeout-ms"))
+        self.deadline_ms = self._deadline if isinstance(self._deadline, int) else None
+        self._place: asyncio.Task[None] | None = None
+        self._placed_at = 0.0
+
+    @property
+    def generates(self) -> bool:
+        """Whether it makes the engine generate."""
+        return is_generation(self.ask.kind)
+
+    def inward_scope(self) -> Scope:
+        """The scope for the application: with our id, and without extensions that could send a body past us."""
+        scope = dict(self._scope)
+        headers = [(name, value) for name, value in scope["headers"] if name.lower() != b"x-request-id"]
+        scope["headers"] = [*headers, (b"x-request-id", self.inward_id.encode())]
+        scope["extensions"] = {}
+        return scope
+
+    async def read(self) -> bytes:
+        """The whole body.
+
+        Raises:
+            Refusal: it is not to be let in.
+            ClientLeft: it never came.
+        """
+        limit = self._core.settings.max_body_bytes
+        self._check_the_head(limit)
+        parts = bytearray()
+        while True:
+            message = await self._receive()
+            if message["type"] == "http.disconnect":
+                raise ClientLeft
+            parts += message.get("body", b"")
+            if limit is not None and len(parts) > limit:
+                raise Refusal(too_large(limit))
+            if not message.get("more_body", False):
+                break
+        body = bytes(parts)
+        if self.generates:
+            ask = Ask.read(self.ask.kind, body, self.headers.get("content-type", ""))
+            if isinstance(ask, ErrorInfo):
+                raise Refusal(ask)
+            self.ask = ask
+        return body
+
+    def _check_the_head(self, limit: int | None) -> None:
+        core = self._core
+        if core.drain.draining:
+            raise Refusal(shutting_down())
+        if isinstance(self._deadline, ErrorInfo):
+            raise Refusal(self._deadline)
+        if limit is not None and declared_length(self._scope["headers"]) > limit:
+            raise Refusal(too_large(limit))
+        if self.generates and core.slots.full(in_engine_queue=core.drain.queued()):
+            raise Refusal(overloaded())
+
+    async def take_place(self, decided: asyncio.Future[Any]) -> bool:
+        """Wait for a place at the engine, or until it is decided that none is needed any more; whether it has one."""
+        if self.generates:
+            self._place = asyncio.ensure_future(self._core.slots.enter())
+            await asyncio.wait([self._place, decided], return_when=asyncio.FIRST_COMPLETED)
+            self._placed_at = asyncio.get_running_loop().time()
+        return not decided.done()
+
+    def leave(self) -> None:
+        """Give the place back, or the wait for it up."""
+        if self._place is None or self._place.cancel():
+            return
+        self._core.slots.leave(asyncio.get_running_loop().time() - self._placed_at)
+
+    async def until_gone(self) -> None:
+        """Return once the client has left; only after `read`."""
+        while (await self._receive())["type"] != "http.disconnect":
+            pass
+
+    def _attempt(self) -> int:
+        """From 1: ours (``x-request-attempt``), or what stock SDKs count from 0."""
+        ours = self.headers.get("x-request-attempt", "")
+        theirs = self.headers.get("x-stainless-retry-count", "")
+        if ours.isascii() and ours.isdigit() and len(ours) < 7:
+            return max(int(ours), 1)
+        return int(theirs) + 1 if theirs.isascii() and theirs.isdigit() and len(theirs) < 7 else 1
+
+
+def shutting_down() -> ErrorInfo:
+    """The server stops."""
+    return make_error(Code.SERVER_SHUTTING_DOWN, CODES[Code.SERVER_SHUTTING_DOWN].brief, origin="shim")

@@ -1,0 +1,234 @@
+"""What became of one exchange: its states, its times, and the one record that it leaves.
+
+``received → rejected | queued → generating → completed | failed | cancelled | incomplete`` (LIFE rules of SPEC.md).
+All times inside are ``time.monotonic()`` seconds; the record has milliseconds.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Any, Final
+
+from lastword._classify import ErrorInfo
+from lastword._codes import CODES
+from lastword_shim._metrics import Metrics
+from lastword_shim.engine import Ticket
+
+CLIENT_CLOSED_REQUEST: Final = 499
+_log: Final = logging.getLogger("lastword_shim")
+
+
+class State(StrEnum):
+    """Where an exchange stands."""
+
+    RECEIVED = "received"
+    """The head has come; the engine's own application may still refuse it."""
+    REJECTED = "rejected"
+    """Refused before it reached the engine's queue."""
+    QUEUED = "queued"
+    """Handed on; no token yet."""
+    GENERATING = "generating"
+    """The first token has come."""
+    COMPLETED = "completed"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+    INCOMPLETE = "incomplete"
+
+
+@dataclass(slots=True)
+class Lifecycle:
+    """The running account of one exchange."""
+
+    request_id: str
+    attempt: int
+    endpoint: str
+    ticket: Ticket
+    clock: Callable[[], float] = time.monotonic
+    received_at: float = 0.0
+    received_wall: float = field(default_factory=time.time)
+    model: str | None = None
+    stream: bool = False
+    deadline_ms: int | None = None
+    asked_at: float | None = None
+    queued_at: float | None = None
+    first_content_at: float | None = None
+    last_content_at: float | None = None
+    gone_at: float | None = None
+    gone_phase: str | None = None
+    gone_tokens: int | None = None
+    stopped_at: float | None = None
+    ended_at: float | None = None
+    finish_reasons: Mapping[int, str | None] = field(default_factory=dict)
+    usage: Mapping[str, Any] | None = None
+    timeout_kind: str | None = None
+    rejected: bool = False
+
+    def __post_init__(self) -> None:
+        self.received_at = self.clock()
+
+    @property
+    def state(self) -> State:
+        """The state now, for an exchange that has not ended."""
+        if self.first_token_at is not None:
+            return State.GENERATING
+        return State.RECEIVED if self.queued_at is None else State.QUEUED
+
+    @property
+    def first_token_at(self) -> float | None:
+        """When the first token came: at the engine if it tells, else as content on the wire."""
+        seen = [at for at in (self.ticket.first_token_at, self.first_content_at) if at is not None]
+        return min(seen, default=None)
+
+    @property
+    def last_token_at(self) -> float | None:
+        """When the last token came, likewise."""
+        seen = [at for at in (self.ticket.last_token_at, self.last_content_at) if at is not None]
+        return max(seen, default=None)
+
+    def content(self) -> None:
+        """Content has left the engine's application."""
+        now = self.clock()
+        self.last_content_at = now
+        if self.first_content_at is None:
+            self.first_content_at = now
+
+    def client_left(self) -> None:
+        """The connection to the client has closed."""
+        self.gone_at = self.clock()
+        self.gone_phase = "generating" if self.state is State.GENERATING else "queued"
+        self.gone_tokens = self.ticket.completion_tokens
+
+    def record(self, error: ErrorInfo | None, status: int | None) -> dict[str, Any]:
+        """The record of an exchange that has ended; ``error`` None where it completed."""
+        gone = self.gone_at is not None
+        tokens = self.completion_tokens
+        return {
+            "request_id": self.request_id,
+            "attempt": self.attempt,
+            "side": "server",
+            "model": self.model,
+            "endpoint": self.endpoint[:200] or "/",
+            "stream": self.stream,
+            "received_at": datetime.fromtimestamp(self.received_wall, UTC).isoformat().replace("+00:00", "Z"),
+            "state": str(self._final_state(error)),
+            "outcome": "completed" if error is None else error.outcome,
+            "error_code": None if error is None else error.code,
+            "origin": None if error is None else error.origin,
+            "http_status": CLIENT_CLOSED_REQUEST if gone else status,
+            "finish_reasons": [self.finish_reasons[index] for index in sorted(self.finish_reasons)],
+            "prompt_tokens": self._prompt_tokens(),
+            "max_tokens": self.ticket.max_tokens,
+            "effective_max_tokens": self.ticket.effective_max_tokens,
+            "completion_tokens": tokens,
+            "queue_time_ms": _ms(self.queue_seconds),
+            "time_to_first_token_ms": _ms(_between(self.received_at, self.first_token_at)),
+            "generation_time_ms": _ms(self.generation_seconds),
+            "total_time_ms": _ms(_between(self.received_at, self.ended_at)),
+            "deadline_ms": self.deadline_ms,
+            "timeout_kind": self.timeout_kind,
+            "client_disconnected": gone,
+            "disconnect_phase": self.gone_phase,
+            "tokens_at_disconnect": self.gone_tokens if gone else None,
+            "tokens_after_disconnect": self.tokens_after_disconnect,
+            "generation_time_after_disconnect_ms": _ms(_between(self.gone_at, self.stopped_at)),
+            "wasted": gone and bool(tokens),
+        }
+
+    @property
+    def completion_tokens(self) -> int | None:
+        """Tokens made: the engine's count, else what the answer's usage says."""
+        if self.ticket.completion_tokens is not None:
+            return self.ticket.completion_tokens
+        stated = (self.usage or {}).get("completion_tokens")
+        if isinstance(stated, int) and stated >= 0:
+            return stated
+        return 0 if self.ticket.submitted_at is not None and self.first_content_at is None else None
+
+    @property
+    def tokens_after_disconnect(self) -> int | None:
+        """Tokens that came between the disconnect being seen and the engine having stopped; None if nobody counts."""
+        if self.gone_at is None or self.gone_tokens is None or self.ticket.completion_tokens is None:
+            return None
+        return self.ticket.completion_tokens - self.gone_tokens
+
+    @property
+    def queue_seconds(self) -> float | None:
+        """From receipt until the engine began; its own measure of its queue is finer than ours."""
+        if self.ticket.queue_seconds is not None and self.ticket.submitted_at is not None:
+            return self.ticket.submitted_at - self.received_at + self.ticket.queue_seconds
+        return _between(self.received_at, self.ticket.scheduled_at)
+
+    @property
+    def generation_seconds(self) -> float | None:
+        """From the first token to the last."""
+        return _between(self.first_token_at, self.last_token_at)
+
+    def _prompt_tokens(self) -> int | None:
+        stated = (self.usage or {}).get("prompt_tokens")
+        if self.ticket.prompt_tokens is not None:
+            return self.ticket.prompt_tokens
+        return stated if isinstance(stated, int) and stated >= 0 else None
+
+    def _final_state(self, error: ErrorInfo | None) -> State:
+        if error is None:
+            return State.COMPLETED
+        return State.REJECTED if self.rejected and error.outcome == "failed" else State(error.outcome)
+
+
+class Recorder:
+    """Writes each record once: a line of JSON, and the metrics.  A file that cannot be written never fails a request."""
+
+    def __init__(self, target: str | None, metrics: Metrics) -> None:
+        self._metrics = metrics
+        self._file = None
+        self._complained = False
+        if target == "-":
+            self._file = 1
+        elif target is not None:
+            self._file = os.open(target, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o640)
+
+    def write(self, life: Lifecycle, error: ErrorInfo | None, status: int | None) -> dict[str, Any]:
+        """Record an exchange that has ended."""
+        record = life.record(error, status)
+        self._count(life, record)
+        if self._file is not None:
+            line = json.dumps(record, separators=(",", ":")).encode() + b"\n"
+            try:
+                os.write(self._file, line)  # one write of one line: whole also where several processes append
+                self._complained = False
+            except OSError as problem:
+                if not self._complained:
+                    _log.error("lifecycle records cannot be written any more: %s", problem.strerror)
+                self._complained = True
+        return record
+
+    def _count(self, life: Lifecycle, record: Mapping[str, Any]) -> None:
+        metrics = self._metrics
+        code = record["error_code"] or "none"
+        known = code == "none" or code in CODES  # an engine's own codes must not make a label without end
+        metrics.requests.labels(record["outcome"], code if known else "unknown").inc()
+        if life.queue_seconds is not None:
+            metrics.queue_time.observe(max(life.queue_seconds, 0.0))
+        if life.generation_seconds is not None:
+            metrics.generation_time.observe(life.generation_seconds)
+        if record["client_disconnected"]:
+            metrics.disconnects.labels(record["disconnect_phase"]).inc()
+            if record["wasted"]:
+                metrics.wasted_tokens.inc(record["completion_tokens"])
+                seconds = _between(life.first_token_at, life.stopped_at)
+                metrics.wasted_seconds.inc(max(seconds or 0.0, 0.0))
+
+
+def _between(start: float | None, end: float | None) -> float | None:
+    return None if start is None or end is None else max(end - start, 0.0)
+
+
+def _ms(seconds: float | None) -> float | None:
+    return None if seconds is None else round(max(seconds, 0.0) * 1000, 3)

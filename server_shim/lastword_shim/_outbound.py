@@ -1,0 +1,114 @@
+"""The answer of one exchange: what the application says, held until it is known what it is, and what leaves."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, MutableMapping
+from typing import Any, Final
+
+from lastword._classify import ErrorInfo
+from lastword_shim._admission import Ask
+from lastword_shim._readings import PassReading, Reading, StreamReading, Verdict, WholeReading
+from lastword_shim._terminal import (
+    CHAT,
+    COMPLETIONS,
+    Gate,
+    Headers,
+    Send,
+    error_event,
+    error_response,
+    success_headers,
+)
+from lastword_shim.engine import Ticket
+
+_JUDGED: Final = frozenset({CHAT, COMPLETIONS})
+
+
+class Outbound:
+    """One answer.  ``reading`` is None until the application has begun it."""
+
+    def __init__(self, send: Send, ticket: Ticket, *, request_id: str, on_content: Callable[[], None]) -> None:
+        self._ticket = ticket
+        self._request_id = request_id
+        self._on_content = on_content
+        self._gate = Gate(send)
+        self._headers: Headers = []
+        self._status = 200
+        self.reading: Reading | None = None
+        self.is_events = False
+
+    @property
+    def busy(self) -> bool:
+        """Whether a write waits for the client."""
+        return self._gate.busy
+
+    @property
+    def status(self) -> int | None:
+        """The status that left; None if none did."""
+        return self._gate.status
+
+    @property
+    def headers(self) -> Headers:
+        """The application's own headers, empty before it answers."""
+        return self._headers
+
+    def open(self, message: MutableMapping[str, Any], ask: Ask) -> None:
+        """The application begins its answer; nothing leaves yet."""
+        self._status = message["status"]
+        self._headers = [(bytes(name), bytes(value)) for name, value in message.get("headers", ())]
+        headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in self._headers}
+        self.is_events = headers.get("content-type", "").partition(";")[0].strip().lower() == "text/event-stream"
+        judged = ask.kind in _JUDGED and self._status < 300
+        if judged and self.is_events:
+            self.reading = StreamReading(choices=ask.choices, on_content=self._on_content)
+        elif judged or self._status >= 400:
+            choices = ask.choices if judged else None
+            self.reading = WholeReading(status=self._status, headers=headers, choices=choices)
+        else:
+            self.reading = PassReading(on_content=self._on_content if self.is_events else None)
+
+    async def take(self, body: bytes, *, last: bool) -> Verdict | None:
+        """Read part of the application's body, and pass on what may leave."""
+        assert self.reading is not None
+        leaving, verdict = self.reading.feed(body, last=last)
+        if leaving:
+            await self._gate.write(leaving, status=self._status, headers=self._success_headers())
+        return verdict
+
+    async def stop_holding(self) -> None:
+        """Let the status line out: the client may wait for it, and no event has come to tell another."""
+        await self._gate.write(b"", status=self._status, headers=self._success_headers())
+
+    async def succeed(self, last: bytes) -> None:
+        """End as the application wished."""
+        await self._gate.finish(last, status=self._status, headers=self._success_headers())
+
+    async def fail(self, error: ErrorInfo, status: int, *, kind: str, inner_headers: Headers, patience: float) -> bool:
+        """End with an error: as an answer of its own, or as the stream's last event; False if it could not be said.
+
+        Half a body of another type has no place for an error; leaving it without its end tells.
+        """
+        try:
+            async with asyncio.timeout(patience):
+                if not self._gate.started:
+                    headers, body = error_response(error, status, inner_headers)
+                    return await self._gate.finish(body, status=status, headers=headers)
+                if self.is_events:
+                    event = error_event(kind, error)
+                    return await self._gate.finish(event, status=self._status, headers=self._success_headers())
+        except (TimeoutError, OSError):  # the client does not read, or has just left
+            return False
+        finally:
+            self._gate.close()
+        return False
+
+    def close(self) -> None:
+        """Let nothing more out."""
+        self._gate.close()
+
+    def _success_headers(self) -> Headers:
+        extra: Headers = []
+        effective, asked = self._ticket.effective_max_tokens, self._ticket.max_tokens
+        if effective is not None and asked is not None and effective < asked:
+            extra.append((b"x-lastword-effective-max-tokens", str(effective).encode()))
+        return success_headers(self._headers, request_id=self._request_id, extra=extra)

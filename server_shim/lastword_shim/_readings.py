@@ -1,0 +1,187 @@
+"""How the application's answer is read: what of it may leave, and when it is decided how the exchange ended.
+
+Pure: bytes in, bytes that may leave and perhaps a verdict out.  Streams and bodies of the chat and completions
+endpoints are judged by the SDK's own state machine; all else is passed on as it comes.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+from lastword._classify import ErrorInfo, classify_frame, classify_response, make_error
+from lastword._codes import FINISH_REASONS, Code
+from lastword._completeness import StreamTracker
+from lastword._sse import SSEDecoder
+from lastword_shim._frames import FrameSplitter
+
+MAX_ERROR_BYTES: Final = 1024 * 1024
+"""How much of an error's body is read; the rest tells nothing more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """How an exchange ends.
+
+    ``error`` None is success, and then ``last`` are the bytes that its end consists of.  ``by_engine`` tells who
+    decided, ``silent`` that a stream stopped without an honest terminal event, ``gone`` that the client left.
+    """
+
+    error: ErrorInfo | None = None
+    last: bytes = b""
+    by_engine: bool = True
+    silent: bool = False
+    gone: bool = False
+
+
+class Reading(Protocol):
+    """One answer being read."""
+
+    @property
+    def finish_reasons(self) -> Mapping[int, str | None]:
+        """By choice index, as far as they were read."""
+
+    @property
+    def usage(self) -> Mapping[str, Any] | None:
+        """The last that the answer told."""
+
+    def feed(self, body: bytes, *, last: bool) -> tuple[bytes, Verdict | None]:
+        """Take part of the body; return what may leave now, and the verdict once there is one."""
+
+    def cut(self, error: ErrorInfo | None) -> Verdict:
+        """The application stopped in the middle, with an exception or without a word."""
+
+
+class StreamReading:
+    """A ``text/event-stream`` of chat or completions: events leave unchanged, endings are ours."""
+
+    def __init__(self, *, choices: int, on_content: Callable[[], None]) -> None:
+        self._frames = FrameSplitter()
+        self._decoder = SSEDecoder()
+        self._tracker = StreamTracker(expected_choices=choices)
+        self._on_content = on_content
+        self._done_frame = b""
+
+    @property
+    def finish_reasons(self) -> Mapping[int, str | None]:
+        """By choice index."""
+        return self._tracker.finish_reasons
+
+    @property
+    def usage(self) -> Mapping[str, Any] | None:
+        """The last usage that the stream told."""
+        return self._tracker.usage
+
+    def feed(self, body: bytes, *, last: bool) -> tuple[bytes, Verdict | None]:
+        """Pass fine events on; the first terminal event, or the end of the body, decides."""
+        leaving = []
+        for frame in self._frames.feed(body):
+            if self._is_fine(frame):
+                leaving.append(frame)
+            if self._tracker.terminal is not None:
+                return b"".join(leaving), self._verdict()
+        return b"".join(leaving), self._verdict() if last else None
+
+    def cut(self, error: ErrorInfo | None) -> Verdict:
+        """An exception's own error is better than that the stream stopped."""
+        return Verdict(error=error or self._tracker.end("truncated") or _stopped(), silent=True)
+
+    def _is_fine(self, frame: bytes) -> bool:
+        tracker = self._tracker
+        for event in self._decoder.feed(frame):
+            tracker.progressed = False
+            chunk = tracker.accept(event)
+            if tracker.progressed:
+                self._on_content()
+            if tracker.terminal == "done":
+                self._done_frame = frame
+            # A chunk that does nothing but say "abort" would be read as an end by clients that know no better.
+            if chunk is not None and not tracker.progressed and _fails(chunk):
+                return False
+        if self._decoder.too_large:
+            message = "an event of the stream is larger than the limit"
+            tracker.reject(make_error(Code.MALFORMED_RESPONSE, message))
+        return tracker.terminal is None
+
+    def _verdict(self) -> Verdict:
+        error = self._tracker.end("complete", pending=bool(self._frames.held))
+        if error is None:
+            return Verdict(last=self._done_frame)
+        return Verdict(error=error, silent=self._tracker.error is None)
+
+
+class WholeReading:
+    """A body that leaves in one piece once it is known what it is: an error of any route, or a judged answer."""
+
+    def __init__(self, *, status: int, headers: Mapping[str, str], choices: int | None) -> None:
+        self._status = status
+        self._headers = headers
+        self._choices = choices
+        self._parts: list[bytes] = []
+        self._size = 0
+        self.finish_reasons: Mapping[int, str | None] = {}
+        self.usage: Mapping[str, Any] | None = None
+
+    def feed(self, body: bytes, *, last: bool) -> tuple[bytes, Verdict | None]:
+        """Nothing leaves before the end."""
+        if self._status < 400 or self._size < MAX_ERROR_BYTES:
+            self._parts.append(body)
+            self._size += len(body)
+        return b"", self._verdict() if last else None
+
+    def cut(self, error: ErrorInfo | None) -> Verdict:
+        """What came so far still says what kind of error it was to be."""
+        if error is None and self._status >= 400:
+            return self._verdict()
+        return Verdict(error=error or _stopped())
+
+    def _verdict(self) -> Verdict:
+        body = b"".join(self._parts)
+        error = classify_response(self._status, self._headers, body) if self._status >= 400 else self._judge(body)
+        return Verdict(last=body) if error is None else Verdict(error=error)
+
+    def _judge(self, body: bytes) -> ErrorInfo | None:
+        try:
+            parsed = json.loads(body)
+        except (ValueError, RecursionError):
+            return make_error(Code.MALFORMED_RESPONSE, "the answer is no JSON")
+        error = classify_frame("", parsed)
+        if error is not None:
+            return error
+        tracker = StreamTracker(expected_choices=self._choices or 1)
+        tracker.accept_body(parsed)
+        self.finish_reasons, self.usage = tracker.finish_reasons, tracker.usage
+        return tracker.end("complete")
+
+
+class PassReading:
+    """An answer that is passed on unread."""
+
+    def __init__(self, *, on_content: Callable[[], None] | None = None) -> None:
+        self._on_content = on_content
+        self.finish_reasons: Mapping[int, str | None] = {}
+        self.usage: Mapping[str, Any] | None = None
+
+    def feed(self, body: bytes, *, last: bool) -> tuple[bytes, Verdict | None]:
+        """Everything leaves at once."""
+        if body and self._on_content is not None:
+            self._on_content()
+        return (b"", Verdict(last=body)) if last else (body, None)
+
+    def cut(self, error: ErrorInfo | None) -> Verdict:
+        """Nothing is known about what was to come."""
+        return Verdict(error=error or _stopped())
+
+
+def _fails(chunk: Mapping[str, Any]) -> bool:
+    for choice in chunk["choices"]:
+        reason = choice.get("finish_reason")
+        if reason and (known := FINISH_REASONS.get(str(reason))) is not None and known.code is not None:
+            return True
+    return False
+
+
+def _stopped() -> ErrorInfo:
+    return make_error(Code.INTERNAL_SERVER_ERROR, "the application stopped before its answer was complete")

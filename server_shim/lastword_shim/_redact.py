@@ -1,0 +1,87 @@
+"""What may leave the server of an engine's own words.
+
+Errors that are the server's fault say the registry's sentence and nothing of the engine's: an allow-list has no
+holes.  Errors that the caller can fix keep the engine's words, which say what to fix, with everything scrubbed that
+tells about the machine.  The full text goes to the log under the request id (see ``_answer``).
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from typing import Final
+
+MAX_MESSAGE: Final = 1000
+"""Longest message that leaves, in characters."""
+
+_HINTS_OF_INTERNALS: Final = re.compile(
+    r"Traceback \(most recent call last\)|CUDA|cuBLAS|cuDNN|NCCL|HIP error|torch\.|\bGPU \d+|Triton|"
+    r"^\s*File \"|\bline \d+, in ",
+    re.MULTILINE,
+)
+_SCRUBS: Final = tuple(
+    (re.compile(pattern), put)
+    for pattern, put in (
+        (r"<(?:class|function|module|bound method|built-in)\s[^<>]*>", "<object>"),
+        (r"<[\w.]+(?: object)?[^<>]*? at 0x[0-9a-fA-F]+>", "<object>"),
+        (r"\b0x[0-9a-fA-F]{4,}\b", "<address>"),
+        (r"\b(?:tcp|ipc|inproc)://[^\s'\",)]+", "<address>"),
+        (r"(?<![\d.])(?:\d{1,3}\.){3}\d{1,3}(?::\d{1,5})?(?![\d.])", "<address>"),
+        (r"\b[A-Za-z]:\\(?:[^\s\\'\"]+\\)*[^\s\\'\"]*", "<path>"),
+        # Absolute paths of two parts and more; a URL's path and the API's own routes are no secret.
+        (r"(?<![\w:/.<])/(?!v\d/|v\d\b)(?:[\w.@+~-]+/)+[\w.@+~-]*", "<path>"),
+        (r"(?<![\w:/.<])/(?:home|root|tmp|etc|usr|opt|var|srv|mnt|proc|dev|app|workspace)\b", "<path>"),
+        (r"\b[\w-]+(?:/[\w-]+)+\.(?:py|so|cu|cpp|json|safetensors|gguf|bin)\b", "<path>"),
+        (r"\b(?:[a-z_][\w]*\.){2,}[A-Z]\w*", "<object>"),  # vllm.v1.engine.Thing
+    )
+)
+_INPUT: Final = re.compile(r"(['\"]input['\"]: ).*", re.DOTALL)
+_PART: Final = re.compile(r"'(loc|msg)': (?:'((?:[^'\\]|\\.)*)'|\"((?:[^\"\\]|\\.)*)\"|\(([^)]*)\))")
+_VALIDATION: Final = re.compile(r"^\d+ validation errors?( for [\w\[\]., ]+)?:?\n")
+
+
+def scrub(message: str) -> str | None:
+    """The message without paths, addresses, tracebacks, device texts and class names; None where nothing safe is left."""
+    if _VALIDATION.match(message):
+        return _validation(message)
+    if _HINTS_OF_INTERNALS.search(message):
+        return None
+    for pattern, put in _SCRUBS:
+        message = pattern.sub(put, message)
+    message = "".join(char if char.isprintable() else " " for char in message).strip()
+    return message[:MAX_MESSAGE] or None
+
+
+def loggable(message: str) -> str:
+    """The message as one log line, without the values that a validation error repeats from the request's body."""
+    if _VALIDATION.match(message):
+        message = "; ".join(_INPUT.sub(r"\1…}", line) for line in message.splitlines())
+    return message.encode("unicode_escape").decode("ascii")[:4000]
+
+
+def _validation(message: str) -> str | None:
+    """Turn pydantic's errors, printed as Python dictionaries, into ``place: what is wrong``; values are left out, for
+    they are the caller's own text."""
+    problems = []
+    for line in message.splitlines()[1:]:
+        found = _fields(line.strip())
+        place = re.sub(r"^body\.?", "", found.get("loc", ""))
+        text = found.get("msg", "")
+        if text:
+            problems.append(f"{place}: {text}" if place else text)
+    if not problems:
+        return None
+    return scrub("The request is not valid: " + "; ".join(problems))
+
+
+def _fields(line: str) -> dict[str, str]:
+    try:
+        value = ast.literal_eval(line)
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        found = {name: single or double or rest for name, single, double, rest in _PART.findall(line)}
+    else:
+        found = dict(value) if isinstance(value, dict) else {}
+    loc = found.get("loc", "")
+    if isinstance(loc, tuple | list):
+        found["loc"] = ".".join(map(str, loc))
+    return {name: str(found[name]) for name in ("loc", "msg") if name in found}

@@ -1,0 +1,129 @@
+"""What the shim and an engine in the same process may tell each other.
+
+The shim works without any of this; an engine that implements `Engine` and uses `current()` adds token counts, refusal
+before the queue, and a shutdown that the shim can see coming.
+"""
+
+from __future__ import annotations
+
+import time
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from lastword._classify import ErrorInfo, make_error
+from lastword._codes import Code
+
+_CURRENT: ContextVar[Ticket | None] = ContextVar("lastword_ticket", default=None)
+
+
+class Refused(Exception):
+    """The request must not enter the engine's queue; ``error`` is what the caller will be told."""
+
+    def __init__(self, error: ErrorInfo) -> None:
+        super().__init__(error.message)
+        self.error = error
+
+
+@dataclass(slots=True)
+class Ticket:
+    """One HTTP exchange, as the engine sees it.  Times are ``time.monotonic()`` seconds.
+
+    ``request_id`` is the id sent inwards; ``max_tokens`` what the body asks for explicitly; ``clamp`` the policy.
+    The rest is filled by the engine.
+    """
+
+    request_id: str
+    max_tokens: int | None = None
+    clamp: bool = False
+    refusal: ErrorInfo | None = None
+    prompt_tokens: int | None = None
+    effective_max_tokens: int | None = None
+    completion_tokens: int | None = None
+    submitted_at: float | None = None
+    scheduled_at: float | None = None
+    first_token_at: float | None = None
+    last_token_at: float | None = None
+    queue_seconds: float | None = None
+    sequences: int = 0
+    notes: dict[str, Any] = field(default_factory=dict)
+    """The engine adapter's own: what it needs to find the request again."""
+
+    def admit(self, prompt_tokens: int, *, max_model_len: int | None) -> None:
+        """Called with each prompt's length before the engine takes it.
+
+        Raises:
+            Refused: prompt and explicit max_tokens together do not fit, and the policy is to reject.
+        """
+        self.prompt_tokens = (self.prompt_tokens or 0) + prompt_tokens
+        asked = self.max_tokens
+        if self.clamp or asked is None or max_model_len is None or prompt_tokens + asked <= max_model_len:
+            return
+        message = (
+            f"The prompt has {prompt_tokens} tokens and max_tokens is {asked}: together {prompt_tokens + asked}, "
+            f"but the model's context holds {max_model_len}. Shorten the prompt or ask for at most "
+            f"{max(max_model_len - prompt_tokens, 0)} tokens."
+        )
+        details = {
+            "prompt_tokens": prompt_tokens,
+            "max_tokens": asked,
+            "requested_tokens": prompt_tokens + asked,
+            "max_model_len": max_model_len,
+            "available_tokens": max(max_model_len - prompt_tokens, 0),
+        }
+        self.refusal = make_error(
+            Code.CONTEXT_LENGTH_EXCEEDED, message, origin="shim", param="max_tokens", details=details
+        )
+        raise Refused(self.refusal)
+
+    def submitted(self, *, sequences: int = 1, at: float | None = None) -> None:
+        """The engine has taken ``sequences`` more of this exchange."""
+        self.sequences += sequences
+        if self.submitted_at is None:
+            self.submitted_at = time.monotonic() if at is None else at
+
+    def scheduled(self, at: float | None = None) -> None:
+        """The engine has begun, though no token may have come yet."""
+        if self.scheduled_at is None:
+            self.scheduled_at = time.monotonic() if at is None else at
+
+    def produced(self, total: int, at: float | None = None) -> None:
+        """The engine has made ``total`` tokens for this exchange so far, all choices together."""
+        if total <= (self.completion_tokens or 0):
+            return
+        now = time.monotonic() if at is None else at
+        self.completion_tokens = total
+        self.last_token_at = now
+        if self.first_token_at is None:
+            self.first_token_at = now
+            self.scheduled(now)
+
+
+def current() -> Ticket | None:
+    """The exchange that the running task belongs to, if it came through the shim."""
+    return _CURRENT.get()
+
+
+def enter(ticket: Ticket) -> None:
+    """Make ``ticket`` the current one in this context (the shim's part)."""
+    _CURRENT.set(ticket)
+
+
+class Host(Protocol):
+    """What an engine may ask of the shim."""
+
+    async def drain(self, timeout: float) -> None:
+        """Refuse new requests, let open ones run for ``timeout`` seconds, then end them with their terminals."""
+
+
+class Engine(Protocol):
+    """What the shim asks of an engine.  Nothing here may block or raise."""
+
+    def attach(self, host: Host) -> None:
+        """Called once in the running loop, before the first request."""
+
+    def refresh(self, ticket: Ticket) -> bool:
+        """Bring the ticket's counts up to date between outputs; False if this engine cannot."""
+
+    def explain(self, error: BaseException) -> tuple[int, bytes] | None:
+        """An exception that escaped from the engine's application as (HTTP status, error body in the engine's dialect)."""
