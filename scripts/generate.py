@@ -15,20 +15,19 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from generators import codes_doc, codes_py, spec_index
+from generators import codes_doc, codes_py, draft_profile, spec_index
 from generators.contract_files import Contract, load
 
 
 def outputs(root: Path, contract: Contract) -> dict[Path, str]:
     """The text of every generated file, by path."""
-    texts = {
+    spec = root / "contract/SPEC.md"
+    return {
         root / "sdk/lastword/_codes.py": codes_py.render(contract),
         root / "docs/codes.md": codes_doc.render(contract),
+        root / "contract/profiles/draft.json": draft_profile.render(contract, root / "contract/vectors"),
+        spec: spec_index.render(spec.read_text(encoding="utf-8")),
     }
-    spec = root / "contract/SPEC.md"
-    if spec.exists():
-        texts[spec] = spec_index.render(spec.read_text(encoding="utf-8"))
-    return texts
 
 
 def main(arguments: list[str]) -> int:

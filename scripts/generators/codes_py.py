@@ -88,7 +88,11 @@ def render(contract: Contract) -> str:
         _enum("Code", "Every code of the contract.", registry["codes"], "code"),
         CLASSES,
         _mapping("CODES", "CodeInfo", ((quote(row["code"]), _code_info(row)) for row in registry["codes"])),
-        _mapping("FINISH_REASONS", "FinishReason", ((quote(row["value"]), _finish(row)) for row in registry["finish_reasons"])),
+        _mapping(
+            "FINISH_REASONS",
+            "FinishReason",
+            ((quote(row["value"]), _finish(row)) for row in registry["finish_reasons"]),
+        ),
         _mapping("PROFILES", "Profile", ((quote(row["name"]), _profile(row)) for row in registry["profiles"])),
         *_dialect_tables(contract.dialects),
     ]
@@ -180,7 +184,9 @@ def _dialect_tables(dialects: Mapping[str, Any]) -> Iterable[str]:
         items = ((key if by_number else quote(key), member(code)) for key, code in table.items())
         yield _mapping(title.upper(), "Code", items, "int" if by_number else "str")
     rows = dialects["message_patterns"]
-    inner = "".join(f"    (\n        {quote(row['pattern'])},\n        {member(row['code'])},\n    ),\n" for row in rows)
+    inner = "".join(
+        f"    (\n        {quote(row['pattern'])},\n        {member(row['code'])},\n    ),\n" for row in rows
+    )
     yield f"\nMESSAGE_PATTERNS: Final[tuple[tuple[str, Code], ...]] = (\n{inner})\n"
     yield '"""Regular expressions for error messages, tried in this order; the first that is found decides."""\n'
     named = [(quote(row["pattern"]), _names(row["details"])) for row in rows if row.get("details")]

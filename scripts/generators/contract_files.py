@@ -72,7 +72,9 @@ def _check_codes(contract: Contract) -> None:
             _require(entry[member] in allowed, f"{name}: unknown {member} {entry[member]!r}")
         _require(entry.get("retry_own_timer", entry["retry"]) in known["retry"], f"{name}: unknown retry_own_timer")
         statuses = entry.get("http_statuses")
-        _require(not statuses or statuses[0] == entry["http_status"], f"{name}: http_statuses must begin with http_status")
+        _require(
+            not statuses or statuses[0] == entry["http_status"], f"{name}: http_statuses must begin with http_status"
+        )
         _require(entry["outcome"] != "completed", f"{name}: a code never means completed")
 
 
@@ -88,4 +90,6 @@ def _check_references(contract: Contract) -> None:
     for row in contract.dialects["message_patterns"]:
         _require(row["code"] in names, f"dialects.json message_patterns: unknown code {row['code']!r}")
         groups = re.compile(row["pattern"]).groups
-        _require(groups >= len(row.get("details", [])), f"dialects.json pattern {row['pattern']!r} has only {groups} groups")
+        _require(
+            groups >= len(row.get("details", [])), f"dialects.json pattern {row['pattern']!r} has only {groups} groups"
+        )

@@ -1,0 +1,126 @@
+"""The contract's files agree with their schemas, with each other and with what is generated from them."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+from tests.contract.conftest import ROOT, Errors
+
+from lastword import _codes, _contract
+
+SCHEMA_FILES = _contract.names("schemas")
+
+
+@pytest.mark.parametrize("name", SCHEMA_FILES)
+def test_schema_is_itself_valid_and_named_by_its_file(name: str) -> None:
+    """Each schema is JSON Schema 2020-12, and its `$id` is its file's name with the major version only."""
+    schema = _contract.load(name)
+    Draft202012Validator.check_schema(schema)
+    stem = name.removeprefix("schemas/").removesuffix(".json")
+    assert schema["$id"] == f"urn:lastword:contract:{_codes.CONTRACT}:{stem}"
+
+
+@pytest.mark.parametrize("name", ["registry", "dialects", "coverage"])
+def test_file_is_valid(name: str, errors: Errors) -> None:
+    """Registry, dialects and coverage are as their schemas demand."""
+    assert errors(name, _contract.load(f"{name}.json")) == []
+
+
+@pytest.mark.parametrize("name", _contract.names("profiles"))
+def test_profile_lists_vectors_that_exist(
+    name: str, errors: Errors, all_vectors: dict[str, list[dict[str, Any]]]
+) -> None:
+    """A profile is valid and names no vector that is not there."""
+    profile = _contract.load(name)
+    assert errors("profile", profile) == []
+    assert set(profile["vectors"]) <= {vector["id"] for kind in all_vectors.values() for vector in kind}
+
+
+def test_generated_files_are_fresh() -> None:
+    """`scripts/generate.py --check` finds nothing stale."""
+    command = [sys.executable, str(ROOT / "scripts/generate.py"), "--check"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_versions_agree() -> None:
+    """VERSION, package.json, the changelog's newest entry and the generated code say the same."""
+    contract = ROOT / "contract"
+    version = (contract / "VERSION").read_text(encoding="utf-8").strip()
+    package = json.loads((contract / "package.json").read_text(encoding="utf-8"))
+    newest = re.search(r"^## (\S+)", (contract / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert newest is not None
+    assert {version, package["version"], newest[1], _codes.CONTRACT_VERSION} == {version}
+    assert version.startswith(f"{_codes.CONTRACT}.")
+
+
+def test_package_has_every_file() -> None:
+    """Nothing of the contract's directory is left out of the npm package."""
+    contract = ROOT / "contract"
+    listed = {name.rstrip("/") for name in json.loads((contract / "package.json").read_text())["files"]}
+    assert {path.name for path in contract.iterdir()} == listed | {"README.md", "package.json"}
+
+
+def test_registry_and_code_agree(registry: dict[str, Any]) -> None:
+    """The generated tables have every code, finish_reason and profile of the registry with the same meaning."""
+    for row in registry["codes"]:
+        info = _codes.CODES[row["code"]]
+        assert (info.category, info.outcome, info.http_status) == (row["category"], row["outcome"], row["http_status"])
+        assert (info.retry, info.retry_own_timer) == (row["retry"], row.get("retry_own_timer", row["retry"]))
+    assert list(_codes.CODES) == [row["code"] for row in registry["codes"]] == list(_codes.Code)
+    assert list(_codes.FINISH_REASONS) == [row["value"] for row in registry["finish_reasons"]]
+    assert list(_codes.PROFILES) == [row["name"] for row in registry["profiles"]]
+
+
+def test_outcomes_and_categories_agree(registry: dict[str, Any]) -> None:
+    """A cancelled code is of outcome and category cancelled; a fixable one is never sent again; others may be."""
+    for row in registry["codes"]:
+        assert (row["category"] == "cancelled") == (row["outcome"] == "cancelled"), row["code"]
+        assert (row["retry"] == "never") == (row["category"] == "fixable"), row["code"]
+        assert (row["retry"] == "caller") == (row["category"] == "cancelled"), row["code"]
+
+
+def test_record_states_lead_to_each_other(registry: dict[str, Any], errors: Errors) -> None:
+    """Every state can be reached from `received`, and terminal states lead nowhere."""
+    states = {row["state"]: row for row in registry["record_states"]}
+    reached = {"received"}
+    while (grown := reached | {after for name in reached for after in states[name]["next"]}) != reached:
+        reached = grown
+    assert reached == set(states)
+    assert all(row["terminal"] == (row["next"] == []) for row in states.values())
+    listed = _contract.load("schemas/record.json")["properties"]["state"]["enum"]
+    assert set(listed) == {name for name, row in states.items() if row["terminal"]}
+
+
+def test_error_schema_knows_the_registry(registry: dict[str, Any], errors: Errors, error_body: dict[str, Any]) -> None:
+    """The error schema accepts each code with its own category, and with no other."""
+    for row in registry["codes"]:
+        for category in ("fixable", "retryable", "cancelled"):
+            error_body["error"] |= {
+                "code": row["code"], "category": category, "retryable": category == "retryable"
+            }  # fmt: skip
+            assert (errors("error", error_body) == []) == (category == row["category"]), row["code"]
+
+
+@pytest.mark.parametrize(
+    ("member", "value"),
+    [("code", 400), ("category", "fatal"), ("retryable", False), ("request_id", "a b"), ("retry_after_ms", -1),
+     ("message", ""), ("contract", 1), ("origin", "moon"), ("details", None)],
+)  # fmt: skip
+def test_error_schema_refuses(member: str, value: object, errors: Errors, error_body: dict[str, Any]) -> None:
+    """A member of the wrong kind, or one that contradicts another, is refused."""
+    assert errors("error", error_body) == []
+    error_body["error"][member] = value
+    assert errors("error", error_body) != []
+
+
+def test_error_schema_lets_unknown_members_be(errors: Errors, error_body: dict[str, Any]) -> None:
+    """Bodies may get new members, and new codes, without breaking receivers."""
+    error_body["error"] |= {"code": "brand_new_trouble", "x": 1}
+    assert errors("error", error_body | {"trace": "t"}) == []

@@ -1,0 +1,118 @@
+"""The vectors are well made: valid, unique, complete and true to the rules about vectors."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.contract.conftest import ROOT, Errors
+
+from lastword import _codes, _contract
+
+FILES = sorted((ROOT / "contract/vectors").glob("*/*.json"))
+CAPABILITIES = {"retry", "cancel", "timers", "deadline", "profiles", "headers", "limits", "completions", "models"}
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}/{path.stem}")
+def test_vector_is_valid(path: Path, errors: Errors) -> None:
+    """Each vector is as the schema of its kind demands, and its file bears its id."""
+    vector = _contract.load(f"vectors/{path.parent.name}/{path.name}")
+    assert errors(f"vector-{path.parent.name}", vector) == []
+    assert vector["id"].replace("/", ".") == path.stem
+    assert vector["$schema"] == f"../../schemas/vector-{path.parent.name}.json"
+
+
+def test_ids_and_descriptions_are_unique(all_vectors: dict[str, list[dict[str, Any]]]) -> None:
+    """No id is used twice, over all kinds, and no description within one."""
+    ids = Counter(vector["id"] for kind in all_vectors.values() for vector in kind)
+    assert [name for name, count in ids.items() if count > 1] == []
+    for kind in all_vectors.values():
+        descriptions = Counter(vector["description"] for vector in kind)
+        assert [text for text, count in descriptions.items() if count > 1] == []
+
+
+def test_every_code_is_used_or_excused(all_vectors: dict[str, list[dict[str, Any]]]) -> None:
+    """Each code is what some vector ends in or has a server say, or there is a reason why not."""
+    used = {vector["expect"]["code"] for kind in all_vectors.values() for vector in kind}
+    used |= set(_mentioned(all_vectors))
+    excused = set(_contract.load("coverage.json")["codes"])
+    assert set(_codes.CODES) - used == excused
+
+
+def _mentioned(value: object) -> set[str]:
+    """Every string under a member `code`, however deep."""
+    if isinstance(value, dict):
+        own = {value["code"]} if isinstance(value.get("code"), str) else set()
+        return own.union(*map(_mentioned, value.values()))
+    if isinstance(value, list):
+        return set().union(*map(_mentioned, value))
+    return set()
+
+
+def test_expected_code_agrees_with_the_registry(all_vectors: dict[str, list[dict[str, Any]]]) -> None:
+    """A vector's outcome and category are those that the registry gives for its code."""
+    for kind in all_vectors.values():
+        for vector in kind:
+            expect = vector["expect"]
+            for code in [expect["code"], *expect.get("codes_also_accepted", [])]:
+                info = _codes.CODES.get(code)
+                if info is not None:
+                    assert expect["outcome"] == info.outcome, vector["id"]
+                    assert expect.get("category", info.category) == info.category, vector["id"]
+
+
+def test_needs_are_declared(all_vectors: dict[str, list[dict[str, Any]]]) -> None:
+    """A client vector needs what its call uses, and only known capabilities are asked for."""
+    for vector in all_vectors["client"]:
+        call = vector["call"]
+        needed = {
+            "retry": bool(call.get("retries")),
+            "cancel": "cancel" in call,
+            "deadline": "total" in call.get("timeouts", {}),
+            "timers": bool({"first_token", "idle"} & set(call.get("timeouts", {}))),
+            "profiles": "profile" in call,
+            "completions": call.get("endpoint") == "completions",
+            "models": call.get("endpoint") == "models",
+        }
+        assert {name for name, used in needed.items() if used} <= set(vector.get("needs", [])), vector["id"]
+    asked = {name for kind in all_vectors.values() for vector in kind for name in vector.get("needs", [])}
+    assert asked <= CAPABILITIES
+
+
+def test_profiles_named_by_vectors_exist(all_vectors: dict[str, list[dict[str, Any]]]) -> None:
+    """A vector that switches a profile on names one of the registry."""
+    named = {vector.get("profile") for vector in all_vectors["decode"]}
+    named |= {vector["call"].get("profile") for vector in all_vectors["client"]}
+    assert named - {None} <= set(_codes.PROFILES)
+
+
+def test_request_counts_agree_with_scripts(all_vectors: dict[str, list[dict[str, Any]]]) -> None:
+    """The number of requests that a client vector expects is that of its exchanges."""
+    for vector in all_vectors["client"]:
+        assert vector["expect"]["requests"] == len(vector["server"]), vector["id"]
+        gaps = vector["expect"].get("gaps_ms", [])
+        assert len(gaps) in {0, len(vector["server"]) - 1}, vector["id"]
+
+
+def test_errors_of_the_contract_are_valid(all_vectors: dict[str, list[dict[str, Any]]], errors: Errors) -> None:
+    """Where a scripted server speaks the contract's own shape, it does so correctly and with a status that fits."""
+    seen = 0
+    for vector in all_vectors["client"]:
+        for exchange in vector["server"]:
+            for step in exchange["steps"]:
+                body = step.get("json")
+                error = body.get("error") if isinstance(body, dict) else None
+                if isinstance(error, dict) and "contract" in error:
+                    seen += 1
+                    assert errors("error", body) == [], vector["id"]
+                    info = _codes.CODES.get(error["code"])
+                    assert info is None or exchange["status"] in (info.http_statuses or (499,)), vector["id"]
+    assert seen > 20
+
+
+def test_there_are_enough() -> None:
+    """The first set is as large as was promised."""
+    assert Counter(path.parent.name for path in FILES)["decode"] >= 40
+    assert Counter(path.parent.name for path in FILES)["client"] >= 60
