@@ -31,8 +31,13 @@ def say(text: str) -> None:
 
 @contextmanager
 def only_one_run(lock_file: Path) -> Iterator[None]:
-    """Hold a lock file; wait for another run to end, saying so. The kernel drops the lock when the holder dies."""
+    """Hold a lock file; wait for another run to end, saying so.
+
+    The kernel drops the lock when the last process that holds the open file dies. The installers inherit it, so that one
+    which outlives a killed run is waited for too, and does not write into the next run's work.
+    """
     with open(lock_file, "a+", encoding="utf-8") as lock:
+        os.set_inheritable(lock.fileno(), True)
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -53,7 +58,7 @@ def run(argv: Sequence[str | Path], *, label: str, log: Path, env: dict[str, str
         sink.write(f"\n$ {' '.join(map(str, argv))}\n".encode())
         sink.flush()
         with subprocess.Popen(
-            [str(part) for part in argv], stdin=subprocess.DEVNULL, stdout=sink, stderr=sink, env=env
+            [str(part) for part in argv], stdin=subprocess.DEVNULL, stdout=sink, stderr=sink, env=env, close_fds=False
         ) as child:
             try:
                 while True:
