@@ -116,3 +116,12 @@ def test_there_are_enough() -> None:
     """The first set is as large as was promised."""
     assert Counter(path.parent.name for path in FILES)["decode"] >= 40
     assert Counter(path.parent.name for path in FILES)["client"] >= 60
+
+
+def test_bare_bodies_name_their_content_type(all_vectors: dict[str, list[dict[str, Any]]]) -> None:
+    """The default content-type follows from `data` or `json` steps; where there is neither it is written down."""
+    for vector in all_vectors["client"]:
+        for exchange in vector["server"]:
+            plain = not any({"data", "json"} & set(step) for step in exchange["steps"])
+            if plain and exchange.get("status", 0) == 200:
+                assert "content-type" in exchange.get("headers", {}), vector["id"]
