@@ -211,8 +211,8 @@ class _Iteration(AsyncIterator[T]):
     def __aiter__(self) -> AsyncIterator[T]:
         return self
 
-    def __anext__(self) -> Awaitable[T]:
-        return self._stream.__anext__()
+    async def __anext__(self) -> T:
+        return await self._stream.__anext__()  # a coroutine, so that this object outlives the wait
 
     def __del__(self) -> None:
         self._stream.abandon()

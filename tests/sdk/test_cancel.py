@@ -13,10 +13,10 @@ from collections.abc import Callable
 
 import pytest
 import trustme
+from tests.sdk.wire import AT_ONCE, MESSAGES, SHORT, STALL, InThread, client_for, events
+
 from lastword import Cancelled, Client, LastwordError, Timeouts
 from lastword.testing import ScriptedServer
-
-from tests.sdk.wire import AT_ONCE, MESSAGES, SHORT, STALL, InThread, client_for, events
 
 SILENT_BEFORE_HEADERS = {"before": [{"delay_ms": 20_000}], "status": 200, "steps": []}
 
