@@ -257,6 +257,8 @@ def main(argv: Sequence[str] | None = None) -> None:
 def _announce(server: Any, url: str) -> None:
     while not server.started and not server.should_exit:
         time.sleep(0.01)
+    sys.stdout.write(f"ready {url}\n")
+    sys.stdout.flush()
 
 
 def _exit_with_stdin(server: Any) -> None:
