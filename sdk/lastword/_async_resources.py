@@ -52,6 +52,10 @@ class AsyncChatCompletions(_Resource):
     async def create(
         self, *, model: str, messages: Iterable[object], stream: Literal[False] | None = None, **params: object
     ) -> ChatCompletion: ...
+    @overload
+    async def create(
+        self, *, model: str, messages: Iterable[object], stream: bool, **params: object
+    ) -> ChatCompletion | AsyncStream[ChatCompletionChunk]: ...
     async def create(
         self, *, model: str, messages: Iterable[object], stream: bool | None = None, **params: object
     ) -> ChatCompletion | AsyncStream[ChatCompletionChunk]:
@@ -75,6 +79,10 @@ class AsyncCompletions(_Resource):
     async def create(
         self, *, model: str, prompt: object, stream: Literal[False] | None = None, **params: object
     ) -> Completion: ...
+    @overload
+    async def create(
+        self, *, model: str, prompt: object, stream: bool, **params: object
+    ) -> Completion | AsyncStream[Completion]: ...
     async def create(
         self, *, model: str, prompt: object, stream: bool | None = None, **params: object
     ) -> Completion | AsyncStream[Completion]:
@@ -114,6 +122,10 @@ class AsyncChatCompletionsWithOutcome(_Resource):
     async def create(
         self, *, model: str, messages: Iterable[object], stream: Literal[False] | None = None, **params: object
     ) -> tuple[ChatCompletion | None, Outcome]: ...
+    @overload
+    async def create(
+        self, *, model: str, messages: Iterable[object], stream: bool, **params: object
+    ) -> tuple[ChatCompletion | AsyncStream[ChatCompletionChunk] | None, Outcome | None]: ...
     async def create(
         self, *, model: str, messages: Iterable[object], stream: bool | None = None, **params: object
     ) -> tuple[ChatCompletion | AsyncStream[ChatCompletionChunk] | None, Outcome | None]:
@@ -132,6 +144,10 @@ class AsyncCompletionsWithOutcome(_Resource):
     async def create(
         self, *, model: str, prompt: object, stream: Literal[False] | None = None, **params: object
     ) -> tuple[Completion | None, Outcome]: ...
+    @overload
+    async def create(
+        self, *, model: str, prompt: object, stream: bool, **params: object
+    ) -> tuple[Completion | AsyncStream[Completion] | None, Outcome | None]: ...
     async def create(
         self, *, model: str, prompt: object, stream: bool | None = None, **params: object
     ) -> tuple[Completion | AsyncStream[Completion] | None, Outcome | None]:

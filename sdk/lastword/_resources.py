@@ -51,6 +51,10 @@ class ChatCompletions(_Resource):
     def create(
         self, *, model: str, messages: Iterable[object], stream: Literal[False] | None = None, **params: object
     ) -> ChatCompletion: ...
+    @overload
+    def create(
+        self, *, model: str, messages: Iterable[object], stream: bool, **params: object
+    ) -> ChatCompletion | Stream[ChatCompletionChunk]: ...
     def create(
         self, *, model: str, messages: Iterable[object], stream: bool | None = None, **params: object
     ) -> ChatCompletion | Stream[ChatCompletionChunk]:
@@ -72,6 +76,10 @@ class Completions(_Resource):
     def create(
         self, *, model: str, prompt: object, stream: Literal[False] | None = None, **params: object
     ) -> Completion: ...
+    @overload
+    def create(
+        self, *, model: str, prompt: object, stream: bool, **params: object
+    ) -> Completion | Stream[Completion]: ...
     def create(
         self, *, model: str, prompt: object, stream: bool | None = None, **params: object
     ) -> Completion | Stream[Completion]:
@@ -111,6 +119,10 @@ class ChatCompletionsWithOutcome(_Resource):
     def create(
         self, *, model: str, messages: Iterable[object], stream: Literal[False] | None = None, **params: object
     ) -> tuple[ChatCompletion | None, Outcome]: ...
+    @overload
+    def create(
+        self, *, model: str, messages: Iterable[object], stream: bool, **params: object
+    ) -> tuple[ChatCompletion | Stream[ChatCompletionChunk] | None, Outcome | None]: ...
     def create(
         self, *, model: str, messages: Iterable[object], stream: bool | None = None, **params: object
     ) -> tuple[ChatCompletion | Stream[ChatCompletionChunk] | None, Outcome | None]:
@@ -129,6 +141,10 @@ class CompletionsWithOutcome(_Resource):
     def create(
         self, *, model: str, prompt: object, stream: Literal[False] | None = None, **params: object
     ) -> tuple[Completion | None, Outcome]: ...
+    @overload
+    def create(
+        self, *, model: str, prompt: object, stream: bool, **params: object
+    ) -> tuple[Completion | Stream[Completion] | None, Outcome | None]: ...
     def create(
         self, *, model: str, prompt: object, stream: bool | None = None, **params: object
     ) -> tuple[Completion | Stream[Completion] | None, Outcome | None]:

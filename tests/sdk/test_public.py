@@ -102,7 +102,10 @@ def test_settings_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> 
 def test_with_outcome_returns_instead_of_raising() -> None:
     """(value, Outcome) for a whole answer, good or bad; a stream's iteration ends and its outcome tells."""
     cut = {"status": 200, "steps": [chunk({"content": "Hel"})]}
-    with ScriptedServer([answer("hi"), failure(400, "invalid_request_error"), cut]) as server, client_for(server) as client:
+    with (
+        ScriptedServer([answer("hi"), failure(400, "invalid_request_error"), cut]) as server,
+        client_for(server) as client,
+    ):
         value, outcome = client.with_outcome.chat.completions.create(model="m", messages=MESSAGES)
         assert value is not None
         assert outcome.completed

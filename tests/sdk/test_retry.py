@@ -6,9 +6,9 @@ import time
 from typing import Any
 
 import pytest
-from tests.sdk.wire import MESSAGES, chunk, client_for, events, takes
+from tests.sdk.wire import DONE, MESSAGES, chunk, client_for, events, takes
 
-from lastword import Client, LastwordError, RequestTimeout, RetryPolicy, Timeouts
+from lastword import Client, LastwordError, RequestTimeout, RetryPolicy, Stream, Timeouts
 from lastword.testing import ScriptedServer, answer, failure
 from lastword.testing import stream as script
 
@@ -92,7 +92,11 @@ def test_a_hint_is_waited_for_and_never_cut_short(headers: dict[str, Any], secon
 def test_a_hint_beyond_the_deadline_fails_now() -> None:
     """Waiting in vain is not an option; the hint is on the error."""
     busy = {**BUSY, "headers": {"retry-after": "5"}}
-    with ScriptedServer([busy]) as server, takes(0, 1), client_for(server, attempts=3, timeouts=Timeouts(total=2)) as client:
+    with (
+        ScriptedServer([busy]) as server,
+        takes(0, 1),
+        client_for(server, attempts=3, timeouts=Timeouts(total=2)) as client,
+    ):
         with pytest.raises(LastwordError) as caught:
             client.chat.completions.create(model="m", messages=MESSAGES)
     assert caught.value.retry_after == 5
@@ -124,7 +128,10 @@ def test_nothing_is_retried_once_a_chunk_has_been_handed_over(end: dict[str, Any
 def test_the_clients_own_timers_are_not_retried() -> None:
     """The server may still be at it."""
     silent = {"status": 200, "steps": [chunk({"role": "assistant"}), {"end": "stall"}]}
-    with ScriptedServer([silent]) as server, client_for(server, attempts=5, timeouts=Timeouts(first_token=0.2)) as client:
+    with (
+        ScriptedServer([silent]) as server,
+        client_for(server, attempts=5, timeouts=Timeouts(first_token=0.2)) as client,
+    ):
         with pytest.raises(RequestTimeout):
             list(client.chat.completions.create(model="m", messages=MESSAGES, stream=True))
     assert len(server.requests) == 1
@@ -164,19 +171,23 @@ def test_streams_in_a_row_use_one_connection() -> None:
     failed = {"status": 200, "steps": [{"data": {"error": {"message": "no", "code": 400}}}]}
     exchanges = [script("a"), failed, refusal(400, {"message": "no"}), script("b"), answer("c"), script("d")]
     with ScriptedServer(exchanges) as server, client_for(server) as client:
+        outcomes = []
         for number in range(6):
-            try:
-                value: Any = client.chat.completions.create(model="m", messages=MESSAGES, stream=number != 4)
+            value, outcome = client.with_outcome.chat.completions.create(
+                model="m", messages=MESSAGES, stream=number != 4
+            )
+            if isinstance(value, Stream):
                 list(value)
-            except LastwordError as error:
-                assert error.category == "fixable"
+                outcome = value.outcome
+            outcomes.append(str(outcome))
+    assert outcomes == ["completed", "failed", "failed", "completed", "completed", "completed"]
     assert server.connections == 1
 
 
 def test_a_server_that_lingers_after_done_costs_a_connection_and_no_time() -> None:
     """[DONE] ends the stream whatever the server does with the socket."""
-    steps = [*script("a")["steps"], {"delay_ms": 3_000}]
-    lingering = {"status": 200, "steps": [step for step in steps if "end" not in step]}
+    steps = [chunk({"content": "a"}), *DONE, {"delay_ms": 3_000}]
+    lingering = {"status": 200, "steps": steps}
     with ScriptedServer([lingering], strict=False) as server, takes(0, 1.0), client_for(server) as client:
         stream = client.chat.completions.create(model="m", messages=MESSAGES, stream=True)
         list(stream)

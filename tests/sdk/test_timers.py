@@ -162,7 +162,10 @@ def test_a_bad_timeout_is_refused_by_name(name: str, value: Any) -> None:
 def test_a_request_can_bring_its_own_timeouts(mode: str) -> None:
     """``timeout`` in seconds is the total; None is the client's own and not "for ever"."""
     silent = {"before": [{"delay_ms": 5_000}], "status": 200, "steps": []}
-    with ScriptedServer([silent, silent], strict=False) as server, client_for(server, timeouts=Timeouts(total=0.5)) as client:
+    with (
+        ScriptedServer([silent, silent], strict=False) as server,
+        client_for(server, timeouts=Timeouts(total=0.5)) as client,
+    ):
         for timeout in (0.3, None):
             with takes(0.2, 1.5), pytest.raises(RequestTimeout):
                 client.chat.completions.create(model="m", messages=MESSAGES, timeout=timeout)

@@ -22,7 +22,7 @@ def test_every_exception_of_httpx_has_a_meaning() -> None:
     assert leaves - set(EXCEPTIONS) == set()
 
 
-@pytest.mark.parametrize("cls", sorted(exceptions_of_httpx(), key=lambda cls: cls.__name__))
+@pytest.mark.parametrize("cls", sorted(exceptions_of_httpx(), key=str))
 def test_every_exception_of_httpx_is_caught(cls: type[Exception]) -> None:
     """What a transport may raise is what the client catches."""
     assert issubclass(cls, RAISED)
