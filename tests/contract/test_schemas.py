@@ -1,0 +1,120 @@
+"""What the schemas of bodies, events, outcomes and records accept, and what they refuse."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import pytest
+from tests.contract.conftest import ROOT, Errors
+
+SPEC = (ROOT / "contract/SPEC.md").read_text(encoding="utf-8")
+EXAMPLES: dict[str, Any] = {
+    name: json.loads(text) for name, text in re.findall(r"^```json (\S+)\n(.*?)^```", SPEC, re.MULTILINE | re.DOTALL)
+}
+
+
+def test_error_schema_knows_the_registry(registry: dict[str, Any], errors: Errors, error_body: dict[str, Any]) -> None:
+    """The error schema accepts each code with its own category, and with no other."""
+    for row in registry["codes"]:
+        for category in ("fixable", "retryable", "cancelled"):
+            error_body["error"] |= {
+                "code": row["code"], "category": category, "retryable": category == "retryable"
+            }  # fmt: skip
+            assert (errors("error", error_body) == []) == (category == row["category"]), row["code"]
+
+
+@pytest.mark.parametrize(
+    ("member", "value"),
+    [("code", 400), ("category", "fatal"), ("retryable", False), ("request_id", "a b"), ("retry_after_ms", -1),
+     ("message", ""), ("contract", 1), ("origin", "moon"), ("details", None)],
+)  # fmt: skip
+def test_error_schema_refuses(member: str, value: object, errors: Errors, error_body: dict[str, Any]) -> None:
+    """A member of the wrong kind, or one that contradicts another, is refused."""
+    assert errors("error", error_body) == []
+    error_body["error"][member] = value
+    assert errors("error", error_body) != []
+
+
+def test_error_schema_lets_unknown_members_be(errors: Errors, error_body: dict[str, Any]) -> None:
+    """Bodies may get new members, and new codes, without breaking receivers."""
+    error_body["error"] |= {"code": "brand_new_trouble", "x": 1}
+    assert errors("error", error_body | {"trace": "t"}) == []
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        {"event": "error", "data": {"type": "error", "code": "queue_timeout", "message": "Too long.", "param": None}},
+        {
+            "event": "response.failed",
+            "data": {
+                "type": "response.failed",
+                "response": {"status": "failed", "error": {"code": "generation_aborted", "message": "Gone."}},
+            },
+        },
+    ],
+    ids=["error", "response.failed"],
+)
+def test_error_events_of_responses(event: dict[str, Any], errors: Errors) -> None:
+    """Responses streams have error events of their own."""
+    assert errors("stream-error-event", event) == []
+
+
+def test_error_event_of_messages(errors: Errors, error_body: dict[str, Any]) -> None:
+    """Messages streams wrap the error in Anthropic's envelope under the event name error."""
+    event = {"event": "error", "data": {"type": "error", "error": error_body["error"]}}
+    assert errors("stream-error-event", event) == []
+
+
+def test_chat_error_event_has_no_name(errors: Errors, error_body: dict[str, Any]) -> None:
+    """On chat and completions a named error event is refused: stock clients read unnamed ones."""
+    assert errors("stream-error-event", {"data": error_body}) == []
+    assert errors("stream-error-event", {"event": "error", "data": error_body}) != []
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"outcome": "completed"},
+        {"code": None},
+        {"outcome": "failed"},
+        {"code": "cancelled"},
+        {"outcome": "lost"},
+    ],
+    ids=str,
+)
+def test_outcome_schema_refuses_contradictions(change: dict[str, Any], errors: Errors) -> None:
+    """An outcome and a code that do not belong together are refused."""
+    assert errors("outcome", EXAMPLES["outcome"]) == []
+    assert errors("outcome", EXAMPLES["outcome"] | change) != []
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"prompt": "text"},
+        {"wasted": False},
+        {"http_status": 200},
+        {"state": "generating"},
+        {"state": "completed"},
+        {"error_code": None},
+        {"client_disconnected": False},
+        {"received_at": "yesterday"},
+        {"attempt": 0},
+        {"completion_tokens": 0},
+    ],
+    ids=str,
+)
+def test_record_schema_refuses(change: dict[str, Any], errors: Errors) -> None:
+    """A record with text in it, or one that contradicts itself, is refused."""
+    assert errors("record", EXAMPLES["record"]) == []
+    assert errors("record", EXAMPLES["record"] | change) != []
+
+
+@pytest.mark.parametrize("member", sorted(EXAMPLES["record"]))
+def test_record_schema_wants_every_member(member: str, errors: Errors) -> None:
+    """A record leaves no member out; what is not known is null."""
+    record = {name: value for name, value in EXAMPLES["record"].items() if name != member}
+    assert errors("record", record) != []
