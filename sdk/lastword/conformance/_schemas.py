@@ -1,0 +1,28 @@
+"""Validation against the contract's JSON Schemas (needs the ``conformance`` extra)."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from lastword._contract import schemas
+
+if TYPE_CHECKING:
+    from jsonschema import Draft202012Validator
+
+
+def violations(schema: str, instance: object) -> list[str]:
+    """Give what a schema (``error``, ``outcome``, …) objects to in a JSON value; nothing if it is valid."""
+    return [f"{schema}: {error.json_path}: {error.message}" for error in _validator(schema).iter_errors(instance)]
+
+
+@cache
+def _validator(schema: str) -> Draft202012Validator:
+    from jsonschema import Draft202012Validator
+    from referencing import Registry, Resource
+
+    every = schemas()
+    known: Registry[Any] = Registry().with_resources(
+        (name, Resource.from_contents(each)) for name, each in every.items()
+    )
+    return Draft202012Validator(every[f"urn:lastword:contract:1:{schema}"], registry=known)
