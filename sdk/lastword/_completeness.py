@@ -8,11 +8,14 @@ success set and the terminal event arrived; an error event is terminal whatever 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
+from itertools import islice
 from typing import Any, Final, Literal
 
 from lastword._classify import MAX_RAW, ErrorInfo, classify_frame, make_error
 from lastword._codes import FINISH_REASONS, PROFILES, Code, Profile
+from lastword._envelopes import shown
 from lastword._outcome import Partial, ToolCall
 from lastword._sse import ServerSentEvent
 
@@ -24,17 +27,17 @@ _HOW: Final = {
     "truncated": "the connection closed in the middle of the body",
     "reset": "the connection was reset in the middle of the body",
 }
+_MAX_NAMED: Final = 100  # choices that are missing and named; `n` is whatever the caller wrote, a billion perhaps
 _loads: Final = json.loads
 
 
 def expected_choices(body: Mapping[str, Any]) -> int:
     """How many choices a request asks for: ``n`` × its prompts (OUT-3).  A prompt is a text or a list of token ids."""
-    n = body.get("n")
     prompt = body.get("prompt")
     prompts = 1
-    if isinstance(prompt, list) and prompt and not isinstance(prompt[0], int):
+    if isinstance(prompt, list | tuple) and prompt and not isinstance(prompt[0], int):
         prompts = len(prompt)
-    return (n if isinstance(n, int) and n > 0 else 1) * prompts
+    return _whole(body.get("n")) * prompts
 
 
 class StreamTracker:
@@ -68,7 +71,13 @@ class StreamTracker:
         except (ValueError, RecursionError):
             self._not_json(name, data)
             return None
-        if chunk.__class__ is not dict or chunk.get("error") or name == "error":
+        if (
+            chunk.__class__ is not dict
+            or name == "error"
+            or chunk.get("error")
+            or chunk.get("object") == "error"  # CLS-7: before choices is read
+            or chunk.get("type") == "error"
+        ):
             self._not_a_chunk(name, chunk)
             return None
         choices = chunk.get("choices")
@@ -92,7 +101,7 @@ class StreamTracker:
 
     def end(self, wire: WireEnd = "complete", *, pending: bool = False) -> ErrorInfo | None:
         """The verdict: None if the answer completed.  ``pending``: the end cut an event in two."""
-        for index, reason in self.finish_reasons.items():  # STR-6: whatever follows
+        for index, reason in self.finish_reasons.items():  # FIN-2: whatever follows
             known = FINISH_REASONS.get(reason or "")
             if known is not None and known.code is not None:
                 message = f"the engine ended choice {index} with finish_reason {reason!r}"
@@ -159,7 +168,7 @@ class StreamTracker:
                 self._add_text(index, text)
             reason = choice.get("finish_reason")
             if reason:
-                self._finish(index, str(reason))
+                self._finish(index, shown(reason))
             elif index not in self.finish_reasons:
                 self.finish_reasons[index] = None
         usage = chunk.get("usage")
@@ -192,7 +201,7 @@ class StreamTracker:
             held["name"] = held.get("name") or function.get("name")
             arguments = function.get("arguments")
             if arguments:
-                held["arguments"].append(arguments if isinstance(arguments, str) else json.dumps(arguments))
+                held["arguments"].append(shown(arguments))
 
     def _call_key(self, choice: int, call: Mapping[str, Any], position: int | None) -> tuple[int, int]:
         index = call.get("index")
@@ -247,10 +256,9 @@ class StreamTracker:
         return make_error(Code.STREAM_INCOMPLETE, message, details={"chunks": self.chunks, "wire": wire})
 
     def _unfinished(self) -> ErrorInfo | None:
-        indexes = sorted({*range(self._expected), *self.finish_reasons})
-        missing = [index for index in indexes if not self.finish_reasons.get(index)]
-        if self._profile is not None and self._profile.accepts_null_finish_reason:
-            missing = [index for index in missing if index not in self.finish_reasons]
+        missing = list(islice((i for i in range(self._expected) if i not in self.finish_reasons), _MAX_NAMED))
+        if self._profile is None or not self._profile.accepts_null_finish_reason:
+            missing = sorted([*missing, *(i for i, reason in self.finish_reasons.items() if not reason)])
         if not missing:
             return None
         message = f"the answer ended without a finish_reason for choice {', '.join(map(str, missing))}"
@@ -268,8 +276,16 @@ class StreamTracker:
 
 
 def _malformed(what: str, value: object) -> ErrorInfo:
-    raw = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    return make_error(Code.MALFORMED_RESPONSE, what, raw=raw[:MAX_RAW])
+    return make_error(Code.MALFORMED_RESPONSE, what, raw=shown(value)[:MAX_RAW])
+
+
+def _whole(n: object) -> int:
+    """``n`` as servers read it that validate loosely: 2, 2.0 and "2" are two; 1 where it is none of these."""
+    try:
+        number = float(n) if isinstance(n, int | float | str) else math.nan
+    except (ValueError, OverflowError):
+        return 1
+    return int(number) if number.is_integer() and number > 0 else 1
 
 
 def _hint(ability: str) -> str:
