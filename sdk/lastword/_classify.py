@@ -12,6 +12,7 @@ import re
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from datetime import UTC
 from email.utils import parsedate_to_datetime
 from typing import Any, Final
 
@@ -29,12 +30,13 @@ from lastword._codes import (
     Category,
     Code,
 )
-from lastword._envelopes import Fields, any_fields, describe_text, error_fields
+from lastword._envelopes import Fields, any_fields, describe_text, error_fields, shown
 
 MAX_RAW: Final = 4096
 """How much of a server's own words ``ErrorInfo.raw`` keeps, in characters."""
 
 _CATEGORIES: Final = frozenset(Category)
+_LONGEST_HINT: Final = 1e9  # seconds; a hint may be any number, and 1e308 s in milliseconds is none
 _ORIGINS: Final = frozenset({"client", "gateway", "shim", "engine"})
 _PATTERNS: Final = tuple(
     (re.compile(text, re.DOTALL), code, MESSAGE_DETAILS.get(text, ())) for text, code in MESSAGE_PATTERNS
@@ -91,7 +93,7 @@ def error_body(info: ErrorInfo) -> dict[str, Any]:
         "code": info.code,
         "category": info.category,
         "retryable": info.retryable,
-        "retry_after_ms": None if info.retry_after is None else math.ceil(info.retry_after * 1000),
+        "retry_after_ms": None if info.retry_after is None else math.ceil(min(info.retry_after, _LONGEST_HINT) * 1000),
         "request_id": info.request_id,
         "origin": info.origin,
         "details": dict(info.details),
@@ -108,7 +110,7 @@ def classify_response(
     ``headers`` has lower-case names; ``body`` may be JSON of any dialect, text, HTML, cut short or empty; ``now`` is
     Unix time, to read a ``Retry-After`` that is a date.
     """
-    text = body.decode("utf-8", "replace")
+    text = body.decode("utf-8-sig", "replace")  # some servers send a BOM
     try:
         parsed: object = json.loads(text)
     except (ValueError, RecursionError):
@@ -136,7 +138,7 @@ def classify_frame(event: str, data: object) -> ErrorInfo | None:
         if event != "error":
             return None
         fields = any_fields(data) or {"message": "the server sent an error event that says nothing"}
-    return _build(fields, raw=data if isinstance(data, str) else json.dumps(data, ensure_ascii=False))
+    return _build(fields, raw=shown(data))
 
 
 def retry_after_seconds(headers: Mapping[str, str], *, now: float) -> float | None:
@@ -149,7 +151,9 @@ def retry_after_seconds(headers: Mapping[str, str], *, now: float) -> float | No
     seconds = _number(text)
     if seconds is None and text:
         try:
-            return max(0.0, parsedate_to_datetime(text).timestamp() - now)
+            date = parsedate_to_datetime(text)
+            utc = date if date.tzinfo else date.replace(tzinfo=UTC)  # asctime's form names no zone
+            return max(0.0, utc.timestamp() - now)
         except (ValueError, OverflowError):
             return None
     return seconds
@@ -176,10 +180,11 @@ def _with_headers(info: ErrorInfo, headers: Mapping[str, str], *, now: float) ->
 
 
 def _build(fields: Fields, *, raw: str) -> ErrorInfo:
-    status = fields.get("status") or _status_in(fields.get("code"))
+    status = fields.get("status") or _status_in(_text(fields.get("code")))
     code, details = _code_of(fields, status)
     should_retry = fields["retryable"] if isinstance(fields.get("retryable"), bool) else None
     milliseconds = _number(fields.get("retry_after_ms"))
+    origin = _text(fields.get("origin")) or "engine"
     info = ErrorInfo(
         code=code,
         category=str(Category.FIXABLE),
@@ -193,12 +198,12 @@ def _build(fields: Fields, *, raw: str) -> ErrorInfo:
         retry_after=None if milliseconds is None else milliseconds / 1000,
         should_retry=should_retry,
         details={**details, **fields.get("details", {})},
-        origin=fields["origin"] if fields.get("origin") in _ORIGINS else "engine",
+        origin=origin if origin in _ORIGINS else "engine",
         raw=raw[:MAX_RAW],
     )
     known = CODES.get(code)
     category = _unknown_category(fields, status) if known is None else known.category
-    unsure = "upstream_code" in info.details and status is None  # nothing but a code that nobody here knows
+    unsure = "upstream_code" in details and status is None  # nothing but a code that nobody here knows
     return replace(
         info,
         category=str(category),
@@ -209,7 +214,8 @@ def _build(fields: Fields, *, raw: str) -> ErrorInfo:
 
 def _code_of(fields: Fields, status: int | None) -> tuple[str, dict[str, Any]]:
     """The order of CLS-2: the body's own code; what its words say; its type; its status; then a generic type."""
-    raw, type_, param = _text(fields.get("code")), _text(fields.get("type")) or "", _text(fields.get("param")) or ""
+    raw = _text(fields.get("code")) or None
+    type_, param = _text(fields.get("type")) or "", _text(fields.get("param")) or ""
     details: dict[str, Any] = {}
     if raw is not None and raw in CODES:
         return raw, details
@@ -240,10 +246,10 @@ def _unknown_category(fields: Fields, status: int | None) -> Category:
     return Category.FIXABLE if by_status is None else CODES[by_status].category
 
 
-def _status_in(code: object) -> int | None:
+def _status_in(text: str | None) -> int | None:
     """The HTTP error status that a body gives as its code, as vLLM (400) and LiteLLM ("400") do."""
-    text = str(code)
-    return int(text) if len(text) == 3 and text.isascii() and text.isdigit() and 400 <= int(text) < 600 else None
+    number = int(text) if text and len(text) == 3 and text.isascii() and text.isdigit() else 0
+    return number if 400 <= number < 600 else None
 
 
 def _number(value: object) -> float | None:

@@ -7,6 +7,7 @@ The mapping has some of: message, type, param, code, status (int), request_id, d
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from http import HTTPStatus
@@ -29,13 +30,15 @@ _NUMBERS: Final = {
     "n_prompt_tokens": "prompt_tokens",
     "n_ctx": "max_model_len",
 }  # llama.cpp's exceed_context_size_error
+_MAX_NESTING: Final = 8  # envelopes in envelopes; what lies deeper is no message
 _TITLE: Final = re.compile(r"<title[^>]*>(.*?)</title>", re.IGNORECASE | re.DOTALL)
 
 
 def error_fields(value: object) -> Fields | None:
-    """Read ``value`` if it has an error's shape (CLS-1), else None.
+    """Read ``value`` if it has an error's shape (CLS-3), else None.
 
-    A chunk or answer may carry ``"error": null``; an object with ``choices`` is an error only if ``error`` is truthy.
+    A chunk or answer may carry ``"error": null`` (CLS-8) or ``"detail": null``; an object with ``choices`` is an error only
+    if ``error`` is truthy, or ``object`` or ``type`` says so (CLS-7).
     """
     if isinstance(value, list) and len(value) == 1:  # Google's OpenAI-compatible endpoint wraps the envelope in a list
         value = value[0]
@@ -44,13 +47,13 @@ def error_fields(value: object) -> Fields | None:
     error = value.get("error")
     if error or (error is not None and "choices" not in value):
         return _of_error(error, value)
-    if "choices" in value:
-        return None
     if value.get("object") == "error" or value.get("type") == "error":
         return _of_mapping(value)
+    if "choices" in value:
+        return None
     if value.get("type") == "response.failed" and isinstance(value.get("response"), Mapping):
         return _of_error(value["response"].get("error") or {}, value)
-    if "detail" in value:
+    if value.get("detail") is not None:
         return _of_detail(value["detail"])
     if isinstance(value.get("message"), str) and ("code" in value or "type" in value) and "id" not in value:
         return _of_mapping(value)
@@ -63,10 +66,23 @@ def any_fields(value: object) -> Fields | None:
     if fields is not None:
         return fields
     if isinstance(value, Mapping) and value:
-        return _of_mapping(value)
+        fields = _of_mapping(value)
+        if not fields["message"]:  # no member that we know to be text, so all of it (CLS-9)
+            fields["message"] = shown(value)[:500]
+        return fields
     if isinstance(value, str) and value.strip():
         return {"message": value.strip()}
     return None
+
+
+def shown(value: object) -> str:
+    """``value`` as text for people: itself if it is a text, else its JSON.  Never raises for parsed JSON."""
+    if isinstance(value, str):
+        return value
+    try:
+        return json.dumps(value, ensure_ascii=False)
+    except (ValueError, RecursionError):
+        return f"a {type(value).__name__} that cannot be shown"
 
 
 def describe_text(status: int, text: str) -> str:
@@ -87,29 +103,34 @@ def _of_error(error: object, outer: Mapping[str, Any]) -> Fields:
     if isinstance(error, Mapping):
         fields = _of_mapping(error)
     else:
-        fields = {"message": error if isinstance(error, str) else str(error)}
+        fields = {"message": shown(error)}
         if "error_type" in outer:  # TGI
             fields["type"] = outer["error_type"]
-        if isinstance(outer.get("message"), str) and not isinstance(error, str):
-            fields["message"] = outer["message"]
+        said = outer.get("message")
+        if said and said != error:  # Spring and Nest: error is the status in words, and message what it is about
+            fields["message"] = f"{error}: {shown(said)}" if error and isinstance(error, str) else shown(said)
     if isinstance(outer.get("request_id"), str):  # Anthropic
         fields.setdefault("request_id", outer["request_id"])
     return fields
 
 
 def _of_mapping(value: Mapping[str, Any]) -> Fields:
-    fields: Fields = {name: value[name] for name in _COPIED if value.get(name) is not None}
-    message = value.get("message", value.get("error"))
-    if isinstance(message, Mapping):  # an envelope in an envelope, as gateways make them
-        return {**fields, **_of_mapping(message)}
-    fields["message"] = message if isinstance(message, str) else ""
+    fields: Fields = {}
+    for _ in range(_MAX_NESTING):
+        fields.update({name: value[name] for name in _COPIED if value.get(name) is not None})
+        message = value.get("message") or value.get("error")
+        if not isinstance(message, Mapping):
+            break
+        value = message  # an envelope in an envelope, as gateways make them
+    fields["message"] = "" if message is None else shown(message)
     details = value.get("details")
     fields["details"] = dict(details) if isinstance(details, Mapping) else {}
     for theirs, ours in _NUMBERS.items():
         if isinstance(value.get(theirs), int):
             fields["details"][ours] = value[theirs]
-    if isinstance(value.get("http_status_code"), int):  # TGI's OpenAI route
-        fields["status"] = value["http_status_code"]
+    status = value.get("http_status_code")  # TGI's OpenAI route
+    if isinstance(status, int) and 400 <= status < 600:
+        fields["status"] = status
     return fields
 
 
@@ -118,7 +139,11 @@ def _of_detail(detail: object) -> Fields:
         return _of_error(detail["error"], detail) if detail.get("error") else _of_mapping(detail)
     if isinstance(detail, list):  # FastAPI's validation errors: [{"loc": […], "msg": …, "type": …}]
         problems = [problem for problem in detail if isinstance(problem, Mapping)]
-        places = [".".join(map(str, problem.get("loc") or ())) for problem in problems]
-        texts = [f"{place}: {problem.get('msg', '')}" for place, problem in zip(places, problems, strict=True)]
-        return {"message": "; ".join(texts) or str(detail), "param": places[0] if places else None}
-    return {"message": detail if isinstance(detail, str) else str(detail)}
+        places = [_place(problem.get("loc")) for problem in problems]
+        texts = [f"{place}: {shown(problem.get('msg', ''))}" for place, problem in zip(places, problems, strict=True)]
+        return {"message": "; ".join(texts) or shown(detail), "param": (places[0] or None) if places else None}
+    return {"message": shown(detail)}
+
+
+def _place(loc: object) -> str:
+    return ".".join(map(shown, loc)) if isinstance(loc, list) else shown(loc or "")
