@@ -43,7 +43,8 @@ class RetryPolicy:
             if isinstance(value, bool) or not isinstance(value, kinds) or not whole <= value < math.inf:
                 wanted = "1 (no retry) or more" if whole else "seconds, 0 or more"
                 raise ValueError(f"RetryPolicy({name}={value!r}): give {wanted}")
-        if self.budget is not None and (isinstance(self.budget, bool) or self.budget < 0):
+        budget: object = self.budget
+        if budget is not None and (isinstance(budget, bool) or not isinstance(budget, int) or budget < 0):
             raise ValueError(f"RetryPolicy(budget={self.budget!r}): give 0 or more, or None for no limit")
 
 
