@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, fields
-from typing import Literal
+from typing import Final, Literal
 
 from lastword._codes import Code
 
+_LONGEST: Final = 1e9  # seconds; the waits of sockets and selectors overflow beyond
 Timer = Literal["connect", "first_token", "idle", "total"]
 
 
@@ -34,9 +35,9 @@ class Timeouts:
             value = getattr(self, each.name)
             if value is None:
                 continue
-            if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0 or math.isinf(value):
+            if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= _LONGEST:
                 raise ValueError(
-                    f"Timeouts({each.name}={value!r}): give a positive number of seconds, or None to switch it off"
+                    f"Timeouts({each.name}={value!r}): give seconds, above 0 and up to 1e9, or None to switch it off"
                 )
 
 

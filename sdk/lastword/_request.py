@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import urlencode
@@ -59,12 +59,14 @@ def prepare(
     if not _REQUEST_ID.fullmatch(request_id):
         raise invalid("x-request-id", "use 1 to 128 letters, digits and -_.: for the request id")
     body = {**params, **extra_body}
+    if isinstance(body.get("prompt"), Iterable) and not isinstance(body["prompt"], str | bytes | Mapping):
+        body["prompt"] = list(body["prompt"])  # a series or generator counts and is sent as the list it becomes
     merged["accept"] = "text/event-stream" if body.get("stream") else "application/json"
     if method != "GET":
         merged["content-type"] = "application/json"
     return Prepared(
         method=method,
-        path=path + (f"?{urlencode(extra_query, doseq=True)}" if extra_query else ""),
+        path=path + _query(extra_query),
         headers=merged,
         content=_json(body) if method != "GET" else b"",
         stream=bool(body.get("stream")),
@@ -103,7 +105,7 @@ def _timeouts(value: object, default: Timeouts) -> Timeouts:
             return Timeouts(
                 connect=default.connect, first_token=default.first_token, idle=default.idle, total=float(value)
             )
-        except ValueError as error:
+        except (ValueError, OverflowError) as error:
             raise invalid("timeout", str(error)) from error
     raise invalid("timeout", f"give the total in seconds or a lastword.Timeouts, not a {type(value).__name__}")
 
@@ -123,6 +125,13 @@ def _headers(headers: Mapping[str, str], extra: Mapping[str, Any]) -> dict[str, 
     for name in _OURS:
         merged.pop(name, None)
     return merged
+
+
+def _query(extra: Mapping[str, Any]) -> str:
+    try:
+        return f"?{urlencode(extra, doseq=True)}" if extra else ""
+    except UnicodeEncodeError as error:  # half a surrogate pair
+        raise invalid("extra_query", f"cannot be written into a URL ({error})") from error
 
 
 def _json(body: Mapping[str, Any]) -> bytes:
