@@ -118,6 +118,11 @@ class StreamTracker:
         return "".join(self._texts.get(0, ()))
 
     @property
+    def texts(self) -> dict[int, str]:
+        """What each choice has said so far."""
+        return {index: "".join(parts) for index, parts in self._texts.items()}
+
+    @property
     def tool_calls(self) -> list[ToolCall]:
         """The tool calls of choices that have finished; one that ``length`` cut short is withheld (TOOL-2)."""
         success = {i: r for i, r in self.finish_reasons.items() if r and (k := FINISH_REASONS.get(r)) and k.success}
@@ -132,10 +137,9 @@ class StreamTracker:
 
     def partial(self) -> Partial:
         """A snapshot of what has been received."""
-        texts = {index: "".join(parts) for index, parts in self._texts.items()}
         return Partial(
-            text=texts.get(0, ""),
-            texts=texts,
+            text=self.text,
+            texts=self.texts,
             tool_calls=tuple(self._all_calls()),
             usage=self.usage,
             finish_reasons=dict(self.finish_reasons),

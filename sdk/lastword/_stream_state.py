@@ -38,6 +38,11 @@ class StreamState(Generic[T]):
         return self._call.tracker.text
 
     @property
+    def texts(self) -> Mapping[int, str]:
+        """What each choice has said so far."""
+        return self._call.tracker.texts
+
+    @property
     def tool_calls(self) -> list[ToolCall]:
         """The tool calls of the choices that have finished; one that was cut short is withheld."""
         return self._call.tracker.tool_calls
