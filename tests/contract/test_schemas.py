@@ -25,9 +25,17 @@ def test_error_schema_knows_the_registry(registry: dict[str, Any], errors: Error
             assert (errors("error", error_body) == []) == (category == row["category"]), row["code"]
 
 
+def test_only_a_retryable_category_may_be_retryable(errors: Errors, error_body: dict[str, Any]) -> None:
+    """A sender may take a retryable error back, and never promise that a retry cures another one."""
+    error_body["error"] |= {"code": "queue_overloaded", "category": "retryable", "retryable": False}
+    assert errors("error", error_body) == []
+    error_body["error"] |= {"code": "invalid_request_error", "category": "fixable", "retryable": True}
+    assert errors("error", error_body) != []
+
+
 @pytest.mark.parametrize(
     ("member", "value"),
-    [("code", 400), ("category", "fatal"), ("retryable", False), ("request_id", "a b"), ("retry_after_ms", -1),
+    [("code", 400), ("category", "fatal"), ("retryable", 1), ("request_id", "a b"), ("retry_after_ms", -1),
      ("message", ""), ("contract", 1), ("origin", "moon"), ("details", None)],
 )  # fmt: skip
 def test_error_schema_refuses(member: str, value: object, errors: Errors, error_body: dict[str, Any]) -> None:
