@@ -62,7 +62,7 @@ class Ask:
         except (ValueError, RecursionError) as error:
             if content_type.partition(";")[0].strip().lower() != "application/json":
                 return cls(kind=kind or OTHER)  # the engine has its own words for that
-            return make_error(Code.INVALID_REQUEST_ERROR, _not_json(error), origin="shim")
+            return _not_json(error)
         if not isinstance(parsed, dict):
             return cls(kind=kind or OTHER)
         if not kind:
@@ -162,9 +162,14 @@ def _explicit(body: dict[str, Any], names: tuple[str, ...]) -> int | None:
     return given if isinstance(given, int) and not isinstance(given, bool) and given >= 0 else None
 
 
-def _not_json(error: Exception) -> str:
+def _not_json(error: Exception) -> ErrorInfo:
+    where: dict[str, int] = {}
+    what = ""
     if isinstance(error, json.JSONDecodeError):
-        return f"The request body is not valid JSON: {error.msg} (line {error.lineno}, column {error.colno})."
-    if isinstance(error, UnicodeDecodeError):
-        return f"The request body is not valid JSON: byte {error.start} is not UTF-8."
-    return "The request body is not valid JSON."
+        where = {"line": error.lineno, "column": error.colno}
+        what = f": {error.msg} (line {error.lineno}, column {error.colno})"
+    elif isinstance(error, UnicodeDecodeError):
+        where = {"byte": error.start}
+        what = f": byte {error.start} is not UTF-8"
+    message = f"The request body is not valid JSON{what}."
+    return make_error(Code.INVALID_REQUEST_ERROR, message, origin="shim", details=where)

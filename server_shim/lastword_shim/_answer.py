@@ -46,61 +46,54 @@ class Context:
 def settle(info: ErrorInfo, context: Context) -> tuple[ErrorInfo, int]:
     """The error to send and its HTTP status; what is held back of the engine's words goes to the log."""
     code = _seen_here(info, context)
-    known = CODES.get(Code(code)) if code in CODES else None
-    status = _status(info, code, context)
-    retryable = known.category is Category.RETRYABLE if known is not None else info.retryable
-    pause = info.retry_after or (context.overload_pause if code == Code.QUEUE_OVERLOADED else None)
-    if pause is None and known is not None:
-        pause = _PAUSES.get(known.retry)
-    # RetryRule.ONCE: the request may be what killed the engine, so a second retry is not invited.
-    again = retryable and not (known is not None and known.retry is RetryRule.ONCE and context.attempt > 1)
+    known = CODES[code]
+    status = context.overload_status if code is Code.QUEUE_OVERLOADED else known.http_status or 500
+    retryable = known.category is Category.RETRYABLE
+    pause = info.retry_after or (context.overload_pause if code is Code.QUEUE_OVERLOADED else _PAUSES.get(known.retry))
+    details = {name: _detail(value) for name, value in info.details.items()}
+    if info.code not in CODES:
+        details["upstream_code"] = _detail(info.code)
     settled = replace(
         info,
         code=str(code),
-        category=info.category if known is None else str(known.category),
-        outcome=info.outcome if known is None else str(known.outcome),
+        category=str(known.category),
+        outcome=str(known.outcome),
         retryable=retryable,
         message=_message(info, code, status, context.request_id),
         type=_TYPES.get(status, "server_error" if status >= 500 else "invalid_request_error"),
-        param=info.param,
+        param=info.param.removeprefix("body.") if info.param else None,
         status=status,
         request_id=context.request_id,
         retry_after=pause if retryable else None,
-        should_retry=again,
-        details={name: _detail(value) for name, value in info.details.items()},
-        origin="engine" if info.origin == "client" else info.origin,  # the core speaks as a client; what it read was the engine's
+        # RetryRule.ONCE: the request may be what killed the engine, so a second retry is not invited.
+        should_retry=retryable and not (known.retry is RetryRule.ONCE and context.attempt > 1),
+        details=details,
+        origin="engine" if info.origin == "client" else info.origin,  # the core speaks as a client of the engine
         raw=None,
     )
     return settled, status
 
 
-def _seen_here(info: ErrorInfo, context: Context) -> str:
-    code = _SEEN_FROM_THE_SERVER.get(Code(info.code), info.code) if info.code in CODES else info.code
+def _seen_here(info: ErrorInfo, context: Context) -> Code:
+    if info.code not in CODES:  # an engine's own; a server promises the registry's (ERR-2)
+        fixable = info.status is not None and info.status < 500
+        code = Code.INVALID_REQUEST_ERROR if fixable else Code.INTERNAL_SERVER_ERROR
+    else:
+        code = _SEEN_FROM_THE_SERVER.get(Code(info.code), Code(info.code))
     if context.draining and code in _STOPPING_LOOKS_LIKE:
         return Code.SERVER_SHUTTING_DOWN
     return code
 
 
-def _status(info: ErrorInfo, code: str, context: Context) -> int:
-    if code == Code.QUEUE_OVERLOADED:
-        return context.overload_status
-    if code in CODES:
-        return CODES[Code(code)].http_status or 500
-    return info.status if info.status is not None and info.status >= 400 else 500
-
-
-def _message(info: ErrorInfo, code: str, status: int, request_id: str) -> str:
+def _message(info: ErrorInfo, code: Code, status: int, request_id: str) -> str:
     """Our own words as they are; the engine's only where the caller can act on them, and scrubbed."""
-    known = CODES.get(Code(code)) if code in CODES else None
-    stock = known.brief if known is not None else "The server could not answer."
-    if info.raw is None and code == info.code:
-        return info.message
-    kept = scrub(info.message) if status < 500 and info.raw is not None else None
-    if kept != info.message:
-        _log.warning(
-            "request_id=%s code=%s status=%s the engine said: %s", request_id, code, status, loggable(info.message)
-        )
-    return kept or stock
+    if info.raw is None:
+        return info.message if code == info.code else CODES[code].brief
+    kept = scrub(info.message) if status < 500 else None
+    if kept is None or "<" in kept:
+        said = loggable(info.message)
+        _log.warning("request_id=%s code=%s status=%s the engine said: %s", request_id, code, status, said)
+    return kept or CODES[code].brief
 
 
 def _detail(value: Any) -> Any:

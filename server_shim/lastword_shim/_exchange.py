@@ -190,7 +190,7 @@ class Exchange:
             )
             if expiry is not None:
                 self._life.timeout_kind = expiry.kind
-                self._decide(Verdict(error=make_error(expiry.code, expiry.message, origin="shim"), by_engine=False))
+                self._decide(Verdict(error=expiry.error(), by_engine=False))
                 return
             await asyncio.wait(either, timeout=pause, return_when=asyncio.FIRST_COMPLETED)
         if not self._decided.done():
@@ -213,6 +213,7 @@ class Exchange:
 
     async def _end(self, inner: asyncio.Task[None]) -> None:
         verdict = self._decided.result()
+        self._sees_tokens()  # while the engine still has it
         sent: ErrorInfo | None = None
         if verdict.error is None:
             try:

@@ -78,8 +78,7 @@ def error_event(kind: str, info: ErrorInfo) -> bytes:
     if kind == MESSAGES:
         return _event({"type": "error", **body, "request_id": info.request_id}, name="error")
     if kind == RESPONSES:
-        flat = {"type": "error", "code": info.code, "message": info.message, "param": info.param, **body}
-        return _event(flat, name="error")
+        return _event({**body["error"], "type": "error"}, name="error")  # flat there
     return _event(body)
 
 

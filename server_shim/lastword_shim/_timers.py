@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from lastword._classify import ErrorInfo, make_error
 from lastword._codes import Code
 from lastword_shim._lifecycle import Lifecycle
 from lastword_shim._settings import Settings
@@ -17,11 +18,16 @@ TimeoutKind = Literal["queue", "first_token", "idle", "total"]
 
 @dataclass(frozen=True, slots=True)
 class Expiry:
-    """A limit that has run out: its code, the record's ``timeout_kind``, and the sentence for the caller."""
+    """A limit that has run out: its code, the record's ``timeout_kind``, and how long it was (seconds)."""
 
     code: Code
     kind: TimeoutKind
-    message: str
+    limit: float
+
+    def error(self) -> ErrorInfo:
+        """As the caller is told."""
+        message = _SENTENCES[self.code].format(limit=self.limit)
+        return make_error(self.code, message, origin="shim", details={"limit_seconds": self.limit})
 
 
 _SENTENCES: Final = {
@@ -54,7 +60,7 @@ class Timers:
         next_look: list[float] = []
         for code, kind, start, limit in self._running(now, generation=generation, sees_tokens=sees_tokens, busy=busy):
             if now >= start + limit:
-                return Expiry(code, kind, _SENTENCES[code].format(limit=limit)), None
+                return Expiry(code, kind, limit), None
             next_look.append(start + limit - now)
         idle = self._settings.idle_timeout
         if generation and sees_tokens and idle is not None:

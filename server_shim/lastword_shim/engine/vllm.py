@@ -128,14 +128,14 @@ class VllmEngine:
         beam = "-beam-" in request_id  # one sub-request a token: its prompt grows, so only the first is looked at
         if not (beam and ticket.prompt_tokens is not None):
             length = _prompt_length(prompt)
-            if not beam:
-                ticket.effective_max_tokens = getattr(sampling_params, "max_tokens", None)
             if length is not None:
                 try:
                     ticket.admit(length, max_model_len=self.max_model_len())
                 except Refused as refused:
                     value = ticket.max_tokens
                     raise VLLMValidationError(str(refused), parameter="max_tokens", value=value) from refused
+            if not beam:
+                ticket.effective_max_tokens = getattr(sampling_params, "max_tokens", None)
         return self._observe(outputs, ticket, sampling_params, request_id, beam=beam)
 
     async def _observe(
