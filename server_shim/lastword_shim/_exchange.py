@@ -144,8 +144,9 @@ class Exchange:
                 self._hold = loop.call_later(self._core.settings.hold, self._stop_holding)
         elif message["type"] == "http.response.body" and self._out.reading is not None:
             body = bytes(message.get("body", b""))
+            began = self._life.clock()
             verdict = await self._out.take(body, last=not message.get("more_body", False))
-            self._timers.written(self._life.clock())
+            self._timers.written(began, self._life.clock())
             if verdict is not None:
                 self._decide(verdict)
 

@@ -5,6 +5,7 @@ Pure: no clock of its own and no waiting.  All values are ``time.monotonic()`` s
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -14,6 +15,10 @@ from lastword_shim._lifecycle import Lifecycle
 from lastword_shim._settings import Settings
 
 TimeoutKind = Literal["queue", "first_token", "idle", "total"]
+BLOCKED: Final = 0.05
+"""Seconds from which on a write has waited for the client."""
+LOOK_AGAIN: Final = 0.25
+"""Seconds until a limit is looked at again that has passed while nothing could be seen of what it limits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,46 +52,48 @@ class Timers:
         self._life = life
         self._unblocked_at = 0.0
 
-    def written(self, now: float) -> None:
-        """The client has just taken something: the time that it took to do so was not the engine's."""
-        self._unblocked_at = now
+    def written(self, began: float, now: float) -> None:
+        """The client has taken something; if it took its time, that was not the engine's."""
+        if now - began > BLOCKED:
+            self._unblocked_at = now
 
     def look(self, now: float, *, generation: bool, sees_tokens: bool, busy: bool) -> tuple[Expiry | None, float | None]:
         """The limit that has run out, or in how many seconds to look again (None: never).
 
         ``generation``: the server's limits apply, not the caller's deadline alone; ``sees_tokens``: tokens are
-        counted, so their absence means something; ``busy``: a write waits for the client.
+        counted by now, so their absence means something; ``busy``: a write waits for the client.
         """
-        next_look: list[float] = []
-        for code, kind, start, limit in self._running(now, generation=generation, sees_tokens=sees_tokens, busy=busy):
-            if now >= start + limit:
+        pauses: list[float] = []
+        for code, kind, start, limit, armed in self._running(now, generation, sees_tokens, busy):
+            if now < start + limit:
+                pauses.append(start + limit - now)
+            elif armed:
                 return Expiry(code, kind, limit), None
-            next_look.append(start + limit - now)
-        idle = self._settings.idle_timeout
-        if generation and sees_tokens and idle is not None:
-            next_look.append(idle / 4)  # a new token is noticed when looked for, not when it comes
-        return None, min(next_look, default=None)
+            else:
+                pauses.append(LOOK_AGAIN)
+        return None, min(pauses, default=None)
 
     def _running(
-        self, now: float, *, generation: bool, sees_tokens: bool, busy: bool
-    ) -> list[tuple[Code, TimeoutKind, float, float]]:
+        self, now: float, generation: bool, sees_tokens: bool, busy: bool
+    ) -> Iterator[tuple[Code, TimeoutKind, float, float, bool]]:
         settings, life = self._settings, self._life
-        found: list[tuple[Code, TimeoutKind, float, float]] = []
         if life.deadline_ms is not None:
-            found.append((Code.DEADLINE_EXCEEDED, "total", life.received_at, life.deadline_ms / 1000))
+            yield Code.DEADLINE_EXCEEDED, "total", life.received_at, life.deadline_ms / 1000, True
         if not generation:
-            return found
+            return
         if settings.total_timeout is not None:
-            found.append((Code.GENERATION_TIMEOUT, "total", life.received_at, settings.total_timeout))
-        waits_here = life.queued_at is None
-        if life.first_token_at is None:
-            begun = life.ticket.scheduled_at is not None
-            if settings.queue_timeout is not None and not begun and (waits_here or sees_tokens):
-                asked_at = now if life.asked_at is None else life.asked_at  # a slow upload is no waiting
-                found.append((Code.QUEUE_TIMEOUT, "queue", asked_at, settings.queue_timeout))
-            if settings.first_token_timeout is not None and sees_tokens:
-                found.append((Code.FIRST_TOKEN_TIMEOUT, "first_token", life.received_at, settings.first_token_timeout))
-        elif settings.idle_timeout is not None and sees_tokens and not busy:
-            since = max(life.last_token_at or 0.0, self._unblocked_at)
-            found.append((Code.GENERATION_STALLED, "idle", since, settings.idle_timeout))
-        return found
+            yield Code.GENERATION_TIMEOUT, "total", life.received_at, settings.total_timeout, True
+        began = life.first_token_at
+        if settings.queue_timeout is not None and began is None and life.ticket.scheduled_at is None:
+            asked_at = now if life.asked_at is None else life.asked_at  # a slow upload is no waiting
+            waits_here = life.queued_at is None
+            yield Code.QUEUE_TIMEOUT, "queue", asked_at, settings.queue_timeout, sees_tokens or waits_here
+        if settings.first_token_timeout is not None and began is None:
+            limit = settings.first_token_timeout
+            yield Code.FIRST_TOKEN_TIMEOUT, "first_token", life.received_at, limit, sees_tokens
+        if settings.idle_timeout is not None:
+            since = now if began is None else max(life.last_token_at or began, self._unblocked_at)
+            armed = began is not None and sees_tokens and not busy
+            yield Code.GENERATION_STALLED, "idle", since, settings.idle_timeout, armed
+            # A new token is noticed when looked for, not when it comes.
+            yield Code.GENERATION_STALLED, "idle", now, settings.idle_timeout / 4, False

@@ -271,6 +271,8 @@ async def read_body(receive: Receive) -> bytes:
     body = b""
     while True:
         message = await receive()
+        if message["type"] == "http.disconnect":
+            raise ConnectionError("the client has left")  # as frameworks do
         body += message.get("body", b"")
         if not message.get("more_body", False):
             return body
