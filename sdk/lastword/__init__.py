@@ -9,9 +9,11 @@
 A stream that does not complete raises where it would otherwise have ended quietly.
 """
 
-from lastword._async_client import AsyncClient
-from lastword._async_stream import AsyncStream
-from lastword._client import Client
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
 from lastword._codes import PROFILES, Category, Code
 from lastword._config import __version__
 from lastword._deadline import Timeouts
@@ -39,7 +41,12 @@ from lastword._errors import (
 )
 from lastword._outcome import Attempt, Outcome, Partial, ToolCall
 from lastword._retry import RetryPolicy
-from lastword._stream import Stream
+
+if TYPE_CHECKING:
+    from lastword._async_client import AsyncClient
+    from lastword._async_stream import AsyncStream
+    from lastword._client import Client
+    from lastword._stream import Stream
 
 __all__ = [
     "PROFILES",
@@ -77,3 +84,22 @@ __all__ = [
     "ToolCall",
     "__version__",
 ]
+
+_LOADED_WHEN_NEEDED = {  # they bring in the HTTP library, which the shim and a reader of codes can do without
+    "AsyncClient": "lastword._async_client",
+    "AsyncStream": "lastword._async_stream",
+    "Client": "lastword._client",
+    "Stream": "lastword._stream",
+}
+
+
+def __getattr__(name: str) -> object:
+    home = _LOADED_WHEN_NEEDED.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(home), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
