@@ -1,0 +1,279 @@
+"""``python -m lastword.demo``: a stream from first to last word, then the endings that usually stay silent.
+
+Starts the embedded engine behind the shim as a child process, streams an answer through the SDK, then plays broken
+endings to the stock openai package and to lastword and prints what each of them reported. Everything is really run; it
+ends by itself in some ten seconds and leaves nothing running.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import textwrap
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import IO, Final, NoReturn
+
+from lastword import Client, LastwordError
+from lastword.conformance._endings import (
+    MESSAGES,
+    NOTE,
+    Report,
+    Row,
+    as_json,
+    ask_lastword,
+    ask_stock,
+    markdown,
+    play_endings,
+)
+
+BEGIN: Final = "<!-- made by `make demo`: begin -->"
+END: Final = "<!-- made by `make demo`: end -->"
+
+# Faults of the embedded engine (vLLM's own, and those of what stands between) that the second table shows.
+FAULTS: Final = {
+    "abort": "engine aborts in mid-answer: finish_reason abort, [DONE]",
+    "abort-queued": "engine aborts before the first token: [DONE] alone",
+    "nothing": "engine falls out of the stream: clean end",
+    "error-200": "status 200 with an error as JSON",
+    "late-error": "status 200, then an error event, then [DONE]",
+    "cut": "the application dies in mid-stream",
+}
+_OURS_SHIMMED: Final = "lastword, behind shim"
+_WIDTHS: Final = (39, 19, 30)
+_START_LIMIT: Final = 30.0  # s for the engine to come up
+_STOP_LIMIT: Final = 5.0  # s for it to leave before it is killed
+
+
+class DemoError(Exception):
+    """The demo could not run; the message says why and what to do."""
+
+
+@contextlib.contextmanager
+def engine(*options: str) -> Iterator[str]:
+    """Run the embedded engine as a child process; yield its base URL.
+
+    The child also ends when this process does, however that happens: its standard input closes.
+    """
+    command = [sys.executable, "-m", "lastword_shim.engine.embedded", "--port", "0", "--until-stdin-closes", *options]
+    with tempfile.TemporaryFile() as log:
+        child = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, start_new_session=True
+        )
+        try:
+            yield _ready(child, log)
+        finally:
+            assert child.stdin is not None
+            assert child.stdout is not None
+            child.stdin.close()
+            try:
+                child.wait(_STOP_LIMIT)
+            except subprocess.TimeoutExpired:
+                child.kill()
+                child.wait()
+            child.stdout.close()
+
+
+def _ready(child: subprocess.Popen[bytes], log: IO[bytes]) -> str:
+    assert child.stdout is not None
+    limit = threading.Timer(_START_LIMIT, child.kill)
+    limit.start()
+    try:
+        line = child.stdout.readline().decode()
+    finally:
+        limit.cancel()
+    if not line.startswith("ready "):
+        child.wait(_STOP_LIMIT)
+        log.seek(0)
+        raise DemoError(f"the embedded engine did not start: {log.read().decode(errors='replace')[-2000:]}")
+    return line.split()[1]
+
+
+class Screen:
+    """Where the demo's progress goes: standard output, or standard error if that is kept for the result."""
+
+    def __init__(self, stream: IO[str]) -> None:
+        self._stream = stream
+        self._colour = stream.isatty()
+
+    def say(self, text: str = "", *, end: str = "\n") -> None:
+        """Print at once."""
+        self._stream.write(text + end)
+        self._stream.flush()
+
+    def row(self, cells: Sequence[str], colours: Sequence[str] = ("", "", "")) -> None:
+        """Print one line of the table of endings."""
+        self.say("  ".join(map(self._paint, cells, _WIDTHS, colours)).rstrip())
+
+    def item(self, name: str, value: str, colour: str) -> None:
+        """Print one indented line of a list."""
+        self.say(f"     {name:<24}{self._paint(value, 0, colour)}")
+
+    def _paint(self, text: str, width: int, colour: str) -> str:
+        return f"\033[{colour}m{text:<{width}}\033[0m" if self._colour and colour else f"{text:<{width}}"
+
+
+def stream_one(screen: Screen, base_url: str, model: str) -> None:
+    """Stream an answer word by word, then say how it ended."""
+    started = time.monotonic()
+    screen.say(f"1. One stream through the SDK, from {base_url}\n\n   ", end="")
+    with (
+        Client(base_url=base_url, api_key="demo") as client,
+        client.chat.completions.create(model=model, messages=MESSAGES, max_tokens=48, stream=True) as stream,
+    ):
+        for chunk in stream:
+            for choice in chunk.choices:
+                screen.say((choice.delta.content or "").replace("\n", "\n   "), end="")
+    outcome = stream.outcome
+    assert outcome is not None
+    reason = outcome.finish_reasons.get(0)
+    screen.say(f"\n\n   last word: {outcome.outcome}, finish_reason {reason}, {time.monotonic() - started:.1f} s,")
+    screen.say(f"   request {outcome.request_id}\n")
+
+
+def show_endings(screen: Screen, header: Sequence[str], rows: Iterator[Row]) -> list[Row]:
+    """Print the table as its rows come to be known."""
+    screen.say("2. The same endings, played to two clients from a raw socket: what did they report?\n")
+    screen.row(header)
+    screen.row(["-" * width for width in _WIDTHS])
+    shown: list[Row] = []
+    for row in rows:
+        colours = ["", *(_colour(row, client) for client in row.reports)]
+        screen.row([row.ending, *(report.said for report in row.reports.values())], colours)
+        shown.append(row)
+    screen.say("\n" + textwrap.fill(NOTE, 92) + "\n")
+    return shown
+
+
+def show_faults(screen: Screen, rows: Iterator[Row]) -> list[Row]:
+    """Print what each pair of client and server made of each fault."""
+    screen.say("3. Faults of an engine, bare and behind the shim\n")
+    shown: list[Row] = []
+    for row in rows:
+        screen.say(f"   {row.ending}")
+        for client, report in row.reports.items():
+            screen.item(client, report.said, _colour(row, client))
+        shown.append(row)
+    screen.say()
+    return shown
+
+
+def _colour(row: Row, client: str) -> str:
+    if row.silent(client):
+        return "31"
+    return "32" if row.reports[client].complete != row.broken else "33"
+
+
+def play_faults(bare: str, shimmed: str) -> Iterator[Row]:
+    """Ask the embedded engine for each of its faults, bare and behind the shim."""
+    for name, label in FAULTS.items():
+        headers = {"x-demo-ending": name}
+        reports: dict[str, Report] = {
+            "openai, bare engine": ask_stock(bare, model="embedded", headers=headers),
+            "openai, behind shim": ask_stock(shimmed, model="embedded", headers=headers),
+            _OURS_SHIMMED: ask_lastword(shimmed, model="embedded", headers=headers),
+        }
+        yield Row(name, label, broken=True, reports=reports)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Play everything; the exit status."""
+    stock = f"openai {version('openai')}"
+    screen = Screen(sys.stderr if arguments.json or arguments.markdown else sys.stdout)
+    faults: list[Row] = []
+    with contextlib.ExitStack() as children:
+        own_engine = arguments.base_url is None
+        base_url = children.enter_context(engine("--pace", "0.03")) if own_engine else arguments.base_url
+        stream_one(screen, base_url, arguments.model)
+        clients = {"stock": ask_stock, "lastword": ask_lastword}
+        header = ["ending", stock, "lastword"]
+        endings = show_endings(screen, header, play_endings(clients))
+        if own_engine:
+            bare = children.enter_context(engine("--pace", "0.002", "--bare"))
+            shimmed = children.enter_context(engine("--pace", "0.002"))
+            faults = show_faults(screen, play_faults(bare, shimmed))
+    broken = [row for row in endings if row.broken]
+    silent = {client: sum(row.silent(client) for row in broken) for client in clients}
+    screen.say(f"Of {len(broken)} broken endings {stock} reported {silent['stock']} as complete, ", end="")
+    screen.say(f"lastword {silent['lastword']}.")
+    if arguments.json:
+        result = {"openai": version("openai"), "endings": as_json(endings), "faults": as_json(faults)}
+        sys.stdout.write(json.dumps(result, indent=2) + "\n")
+    if arguments.markdown:
+        _write_markdown(arguments.markdown, markdown(header, endings) + f"\n{NOTE}\n")
+    wrong = [row for row in endings if row.reports["lastword"].complete == row.broken]
+    wrong += [row for row in faults if row.silent(_OURS_SHIMMED)]
+    return 1 if wrong else 0
+
+
+def _write_markdown(target: str, table: str) -> None:
+    if target == "-":
+        sys.stdout.write(table)
+        return
+    file = Path(target)
+    text = file.read_text(encoding="utf-8")
+    if text.count(BEGIN) != 1 or text.count(END) != 1:
+        raise DemoError(f"{target} needs the two lines {BEGIN} and {END}, once each; the table goes between them")
+    before, _, rest = text.partition(BEGIN)
+    file.write_text(f"{before}{BEGIN}\n{table}{END}{rest.partition(END)[2]}", encoding="utf-8")
+
+
+def _with_vllm() -> int:
+    """Hand over to the script that starts a real vLLM and calls this module again."""
+    script = Path(__file__).resolve().parents[2] / "scripts" / "with_vllm.py"
+    if not script.is_file():
+        raise DemoError("--vllm works in a checkout of the repository only: it needs scripts/with_vllm.py")
+    again = [sys.executable, "-m", "lastword.demo", "--base-url", "{base_url}", "--model", "m"]
+    return subprocess.run([sys.executable, str(script), "--model", "smollm2", "--", *again], check=False).returncode
+
+
+def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m lastword.demo", description=__doc__.partition("\n")[0])
+    parser.add_argument("--base-url", help="stream from this server instead of the embedded engine")
+    parser.add_argument("--model", default="embedded", help="the model's name there")
+    parser.add_argument("--vllm", action="store_true", help="start a real vLLM with SmolLM2 (in a checkout)")
+    parser.add_argument("--json", action="store_true", help="the result as JSON on standard output")
+    parser.add_argument(
+        "--markdown",
+        nargs="?",
+        const="-",
+        metavar="FILE",
+        help="the table, to standard output or between FILE's markers",
+    )
+    return parser.parse_args(argv)
+
+
+def _interrupt(signum: int, frame: object) -> NoReturn:
+    raise KeyboardInterrupt
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the demo; 0 if lastword was right about every ending, 1 if not, 2 if something could not run."""
+    arguments = _arguments(argv)
+    signal.signal(signal.SIGTERM, _interrupt)
+    os.environ["NO_PROXY"] = os.environ["no_proxy"] = "127.0.0.1,localhost"  # the stock client obeys proxy settings
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a model may say what this terminal cannot show
+    try:
+        return _with_vllm() if arguments.vllm else run(arguments)
+    except (DemoError, LastwordError) as error:
+        sys.stderr.write(f"demo: {error}\n")
+        return 2
+    except KeyboardInterrupt:
+        sys.stderr.write("\ndemo: interrupted; nothing is left running\n")
+        return 130
+
+
+if __name__ == "__main__":
+    sys.exit(main())
