@@ -152,7 +152,7 @@ class StreamTracker:
                 return self._malformed("a choice is no object", chunk)
             index = choice.get("index", 0)
             if index.__class__ is not int or index < 0:
-                return self._malformed(f"a choice has the index {index!r}", chunk)
+                return self._malformed(f"a choice has the index {shown(index)}", chunk)
             delta = choice.get(part)
             if delta.__class__ is dict:
                 for name, value in delta.items():
@@ -201,18 +201,18 @@ class StreamTracker:
             function = call.get("function")
             function = function if isinstance(function, dict) else {}
             held = self._calls.setdefault(self._call_key(choice, call, position if whole else None), {"arguments": []})
-            held["id"] = held.get("id") or call.get("id")
-            held["name"] = held.get("name") or function.get("name")
+            held["id"] = held.get("id") or shown(call.get("id") or "") or None
+            held["name"] = held.get("name") or shown(function.get("name") or "")
             arguments = function.get("arguments")
             if arguments:
                 held["arguments"].append(shown(arguments))
 
     def _call_key(self, choice: int, call: Mapping[str, Any], position: int | None) -> tuple[int, int]:
+        if position is not None:  # in a whole answer it is certain; an index may be the same in all
+            return choice, position
         index = call.get("index")
         if isinstance(index, int):
             return choice, index
-        if position is not None:
-            return choice, position
         mine = [key for key in self._calls if key[0] == choice]  # some servers send no index: a new id, a new call
         known = [key for key in mine if self._calls[key].get("id") == call.get("id")]
         if known or (mine and not call.get("id")):
@@ -221,7 +221,7 @@ class StreamTracker:
 
     def _all_calls(self) -> list[ToolCall]:
         return [
-            ToolCall(held["id"], str(held["name"] or ""), "".join(held["arguments"]), choice, index)
+            ToolCall(held["id"], held["name"], "".join(held["arguments"]), choice, index)
             for (choice, index), held in sorted(self._calls.items())
         ]
 
