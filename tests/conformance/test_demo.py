@@ -1,0 +1,114 @@
+"""The demo as a user runs it: its result, its exit, and what it leaves behind (nothing)."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import uuid
+from pathlib import Path
+
+import pytest
+
+from lastword.conformance._endings import Report, Row
+from lastword.demo import BEGIN, END, DemoError, _write_markdown, engine, main
+
+COMMAND = [sys.executable, "-W", "error", "-m", "lastword.demo"]
+
+
+def processes_with(mark: str) -> list[str]:
+    """Process ids that have inherited a variable with this value."""
+    found = []
+    for each in Path("/proc").glob("[0-9]*/environ"):
+        try:
+            if mark.encode() in each.read_bytes():
+                found.append(each.parent.name)
+        except OSError:  # gone, or not ours
+            continue
+    return found
+
+
+def gone(mark: str, *, seconds: float = 8.0) -> bool:
+    until = time.monotonic() + seconds
+    while processes_with(mark):
+        if time.monotonic() > until:
+            return False
+        time.sleep(0.05)
+    return True
+
+
+@pytest.fixture
+def mark() -> str:
+    return f"lastword-demo-test-{uuid.uuid4()}"
+
+
+def test_it_runs_to_its_end_and_leaves_nothing(mark: str) -> None:
+    run = subprocess.run(
+        [*COMMAND, "--json"], env={**os.environ, "MARK": mark}, capture_output=True, text=True, timeout=50, check=False
+    )
+    assert run.returncode == 0, run.stderr
+    result = json.loads(run.stdout)
+    assert len(result["endings"]) == 11
+    broken = [row["reports"] for row in result["endings"] if row["broken"]]
+    assert len(broken) == 10
+    assert sum(reports["lastword"]["complete"] for reports in broken) == 0
+    assert sum(reports["stock"]["complete"] for reports in broken) >= 5
+    assert [row["reports"]["openai, behind shim"]["complete"] for row in result["faults"]] == [False] * 6
+    assert "last word: completed" in run.stderr
+    assert processes_with(mark) == []
+
+
+@pytest.mark.parametrize(
+    ("end", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 130), (signal.SIGKILL, -signal.SIGKILL)]
+)
+def test_however_it_is_ended_nothing_is_left(mark: str, end: signal.Signals, status: int) -> None:
+    with subprocess.Popen(COMMAND, env={**os.environ, "MARK": mark}, stdout=subprocess.PIPE, text=True) as demo:
+        assert demo.stdout is not None
+        demo.stdout.readline()  # the engine is up and the stream is about to begin
+        demo.send_signal(end)
+        demo.stdout.read()
+        assert demo.wait(10) == status
+    assert gone(mark)
+
+
+def test_a_server_that_is_not_there_is_named(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NO_PROXY", "")  # the demo sets both
+    monkeypatch.setenv("no_proxy", "")
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        assert main(["--base-url", "http://127.0.0.1:9/v1"]) == 2
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert "connection_failed" in capsys.readouterr().err
+
+
+def test_an_engine_that_does_not_start_says_why() -> None:
+    with pytest.raises(DemoError, match="unrecognized arguments: --nonsense"), engine("--nonsense"):
+        pass
+
+
+def test_the_table_goes_between_the_markers(tmp_path: Path) -> None:
+    file = tmp_path / "page.md"
+    file.write_text(f"a\n{BEGIN}\nold\n{END}\nb\n", encoding="utf-8")
+    _write_markdown(str(file), "new\n")
+    assert file.read_text(encoding="utf-8") == f"a\n{BEGIN}\nnew\n{END}\nb\n"
+
+
+def test_a_page_without_markers_is_left_alone(tmp_path: Path) -> None:
+    file = tmp_path / "page.md"
+    file.write_text("a\n", encoding="utf-8")
+    with pytest.raises(DemoError, match="once each"):
+        _write_markdown(str(file), "new\n")
+    assert file.read_text(encoding="utf-8") == "a\n"
+
+
+@pytest.mark.parametrize(
+    ("broken", "complete", "silent"), [(True, True, True), (True, False, False), (False, True, False)]
+)
+def test_silent_means_broken_and_reported_complete(broken: bool, complete: bool, silent: bool) -> None:
+    assert Row("x", "x", broken, {"c": Report("", complete)}).silent("c") is silent
