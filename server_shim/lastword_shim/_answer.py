@@ -61,7 +61,7 @@ def settle(info: ErrorInfo, context: Context) -> tuple[ErrorInfo, int]:
         retryable=retryable,
         message=_message(info, code, status, context.request_id),
         type=_TYPES.get(status, "server_error" if status >= 500 else "invalid_request_error"),
-        param=info.param.removeprefix("body.") if info.param else None,
+        param=_param(info.param),
         status=status,
         request_id=context.request_id,
         retry_after=pause if retryable else None,
@@ -94,6 +94,12 @@ def _message(info: ErrorInfo, code: Code, status: int, request_id: str) -> str:
         said = loggable(info.message)
         _log.warning("request_id=%s code=%s status=%s the engine said: %s", request_id, code, status, said)
     return kept or CODES[code].brief
+
+
+def _param(name: str | None) -> str | None:
+    """The member's name, unless it tells of something else."""
+    name = (name or "").removeprefix("body.")
+    return name if name and scrub(name) == name else None
 
 
 def _detail(value: Any) -> Any:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 import re
-from typing import Final
+from typing import Any, Final
 
 MAX_MESSAGE: Final = 1000
 """Longest message that leaves, in characters."""
@@ -75,10 +75,14 @@ def _validation(message: str) -> str | None:
 
 
 def _fields(line: str) -> dict[str, str]:
+    found: dict[str, Any]
     try:
         value = ast.literal_eval(line)
     except (ValueError, SyntaxError, MemoryError, RecursionError):
-        found = {name: single or double or rest for name, single, double, rest in _PART.findall(line)}
+        found = {
+            name: single or double or re.findall(r"[^'\", ]+", several)
+            for name, single, double, several in _PART.findall(line)
+        }
     else:
         found = dict(value) if isinstance(value, dict) else {}
     loc = found.get("loc", "")

@@ -57,7 +57,9 @@ class Timers:
         if now - began > BLOCKED:
             self._unblocked_at = now
 
-    def look(self, now: float, *, generation: bool, sees_tokens: bool, busy: bool) -> tuple[Expiry | None, float | None]:
+    def look(
+        self, now: float, *, generation: bool, sees_tokens: bool, busy: bool
+    ) -> tuple[Expiry | None, float | None]:
         """The limit that has run out, or in how many seconds to look again (None: never).
 
         ``generation``: the server's limits apply, not the caller's deadline alone; ``sees_tokens``: tokens are

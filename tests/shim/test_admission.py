@@ -6,14 +6,16 @@ import asyncio
 from typing import Any
 
 import pytest
-from lastword_shim.engine import Refused, current
+from tests.shim.apps import CHAT, Receive, Scope, Send, answering, read_body
 from tests.shim.test_timers import WHOLE, Counting
-from tests.shim.wire import CHAT, Answer, Receive, Send, Server, answering, read_body, serving
+from tests.shim.wire import Answer, Server, serving
+
+from lastword_shim.engine import Refused, current
 
 pytestmark = pytest.mark.anyio
 
 
-async def gate_keeper(scope: dict[str, Any], receive: Receive, send: Send) -> None:
+async def gate_keeper(scope: Scope, receive: Receive, send: Send) -> None:
     """Refuses strangers before it reads anything, as vLLM's authentication does."""
     if dict(scope["headers"]).get(b"authorization") != b"Bearer k":
         await send({"type": "http.response.start", "status": 401, "headers": [(b"content-type", b"application/json")]})
@@ -59,7 +61,9 @@ async def test_what_is_no_json_is_refused_here(body: bytes) -> None:
     assert "not valid JSON" in answer.error["message"]
 
 
-@pytest.mark.parametrize("body", [b"[1]", b'"x"', b"null", b'{"n": "many", "prompt": {}, "max_tokens": -1, "model": 5}'])
+@pytest.mark.parametrize(
+    "body", [b"[1]", b'"x"', b"null", b'{"n": "many", "prompt": {}, "max_tokens": -1, "model": 5}']
+)
 async def test_json_of_another_shape_is_the_engines_to_judge(body: bytes) -> None:
     """The shim reads what it needs and takes nothing for granted."""
     async with serving(answering(WHOLE)) as server:
@@ -74,7 +78,7 @@ class Slow:
         self.most = 0
         self.go = asyncio.Event()
 
-    async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await read_body(receive)
         self.inside += 1
         self.most = max(self.most, self.inside)
@@ -150,7 +154,7 @@ async def test_a_queue_limit_alone_counts_those_without_a_token() -> None:
 
 
 def tokenizing(limit: int) -> Any:
-    async def app(scope: dict[str, Any], receive: Receive, send: Send) -> None:
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
         body = await read_body(receive)
         ticket = current()
         assert ticket is not None
@@ -171,8 +175,18 @@ async def test_a_request_that_does_not_fit_the_context_is_refused_with_the_numbe
         record = await server.one_record()
         assert (await server.ask(b'{"max_tokens": 80}')).status == 200
         assert (await server.ask(b'{"max_tokens": null}')).status == 200
-    assert (answer.status, answer.error["code"], answer.error["param"]) == (400, "context_length_exceeded", "max_tokens")
-    assert answer.error["details"] == {"prompt_tokens": 18, "max_tokens": 90, "requested_tokens": 108, "max_model_len": 100, "available_tokens": 82}
+    assert (answer.status, answer.error["code"], answer.error["param"]) == (
+        400,
+        "context_length_exceeded",
+        "max_tokens",
+    )
+    assert answer.error["details"] == {
+        "prompt_tokens": 18,
+        "max_tokens": 90,
+        "requested_tokens": 108,
+        "max_model_len": 100,
+        "available_tokens": 82,
+    }
     assert (record["state"], record["prompt_tokens"], record["max_tokens"]) == ("rejected", 18, 90)
 
 

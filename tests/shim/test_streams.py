@@ -7,7 +7,8 @@ import json
 from typing import Any
 
 import pytest
-from tests.shim.wire import CHAT, COMPLETIONS, DONE, ERROR, ROLE, App, Receive, Send, chunk, read_body, serving, streaming
+from tests.shim.apps import CHAT, COMPLETIONS, DONE, ERROR, ROLE, App, Receive, Scope, Send, chunk, read_body, streaming
+from tests.shim.wire import serving
 
 pytestmark = pytest.mark.anyio
 GOOD = ROLE + chunk("Hel") + chunk("lo", finish="stop") + DONE
@@ -18,7 +19,14 @@ ABORT = chunk(finish="abort")
 @pytest.mark.parametrize("newline", ["\n", "\r\n", "\r"])
 async def test_a_good_stream_leaves_byte_for_byte(size: int, newline: str) -> None:
     """However it is cut, and whatever ends its lines; comments, ids and usage chunks too."""
-    body = b": keep-alive\n\nid: 7\nretry: 3000\n" + ROLE + b"\n\n" + GOOD[:-len(DONE)] + b'data: {"choices": [], "usage": {"prompt_tokens": 3}}\n\n' + DONE
+    body = (
+        b": keep-alive\n\nid: 7\nretry: 3000\n"
+        + ROLE
+        + b"\n\n"
+        + GOOD[: -len(DONE)]
+        + b'data: {"choices": [], "usage": {"prompt_tokens": 3}}\n\n'
+        + DONE
+    )
     body = body.replace(b"\n", newline.encode())
     async with serving(streaming(*(body[at : at + size] for at in range(0, len(body), size)))) as server:
         answer = await server.ask()
@@ -29,6 +37,8 @@ async def test_a_good_stream_leaves_byte_for_byte(size: int, newline: str) -> No
     assert (record["outcome"], record["finish_reasons"], record["prompt_tokens"]) == ("completed", ["stop"], 3)
 
 
+FLAT = b'data: {"object":"error","message":"x","code":503,"type":"y"}\n\n'
+DEAD = b'data: {"error":{"message":"EngineCore encountered an issue. See","type":"InternalServerError","code":500}}\n\n'
 ENDINGS: dict[str, tuple[list[Any], str]] = {
     "done without finish_reason": ([chunk("Hel"), DONE], "generation_aborted"),
     "body ends without finish_reason": ([chunk("Hel")], "generation_aborted"),
@@ -39,10 +49,10 @@ ENDINGS: dict[str, tuple[list[Any], str]] = {
     "finish_reason error": ([chunk("Hel"), chunk(finish="error"), DONE], "internal_server_error"),
     "error event, then done": ([chunk("Hel"), ERROR, DONE], "invalid_request_error"),
     "two error events": ([chunk("Hel"), ERROR, ERROR], "invalid_request_error"),
-    "flat error": ([chunk("Hel"), b'data: {"object":"error","message":"x","code":503,"type":"y"}\n\n', DONE], "engine_unavailable"),
+    "flat error": ([chunk("Hel"), FLAT, DONE], "engine_unavailable"),
     "named error event": ([chunk("Hel"), b"event: error\ndata: boom\n\n", DONE], "internal_server_error"),
     "engine dead": (
-        [chunk("Hel"), b'data: {"error":{"message":"EngineCore encountered an issue. See stack trace","type":"InternalServerError","code":500}}\n\n', DONE],
+        [chunk("Hel"), DEAD, DONE],
         "engine_unavailable",
     ),
     "no JSON": ([chunk("Hel"), b"data: {oops\n\n", DONE], "internal_server_error"),
@@ -121,7 +131,9 @@ async def test_a_comment_ends_the_hold() -> None:
         ({"prompt": [1, 2, 3]}, [chunk("a", finish="stop"), DONE], True),
     ],
 )
-async def test_every_expected_choice_must_have_finished(body: dict[str, Any], steps: list[bytes], completes: bool) -> None:
+async def test_every_expected_choice_must_have_finished(
+    body: dict[str, Any], steps: list[bytes], completes: bool
+) -> None:
     """`n` times the prompts of the request, not what happened to arrive."""
     async with serving(streaming(*steps)) as server:
         answer = await server.ask({"stream": True, **body}, path=COMPLETIONS)
@@ -132,7 +144,12 @@ async def test_every_expected_choice_must_have_finished(body: dict[str, Any], st
 
 async def test_an_answer_that_stops_silently_is_counted() -> None:
     """`stream_without_done` counts endings without an honest terminal, and no others."""
-    for steps, silent in ([[chunk("a"), DONE], 1], [[GOOD], 0], [[chunk("a"), ERROR, DONE], 0], [[chunk("a"), ABORT, DONE], 1]):
+    for steps, silent in (
+        [[chunk("a"), DONE], 1],
+        [[GOOD], 0],
+        [[chunk("a"), ERROR, DONE], 0],
+        [[chunk("a"), ABORT, DONE], 1],
+    ):
         async with serving(streaming(*steps)) as server:  # type: ignore[misc]
             counter = server.shim._core.metrics.without_done  # type: ignore[union-attr]
             before = counter._value.get()
@@ -163,7 +180,7 @@ async def test_other_protocols_pass_and_their_exceptions_speak_their_language() 
 
 
 def misbehaving(*messages: dict[str, Any]) -> App:
-    async def app(scope: dict[str, Any], receive: Receive, send: Send) -> None:
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
         await read_body(receive)
         for message in messages:
             await send(message)

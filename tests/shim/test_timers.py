@@ -7,12 +7,18 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from tests.shim.apps import DONE, ROLE, App, Receive, Scope, Send, answering, chunk, read_body, streaming, until_gone
+from tests.shim.wire import serving
+
 from lastword_shim.engine import Host, Ticket, current
-from tests.shim.wire import DONE, ROLE, App, Receive, Send, answering, chunk, read_body, serving, streaming, until_gone
 
 pytestmark = pytest.mark.anyio
 GOOD = chunk("a", finish="stop") + DONE
-WHOLE = {"id": "c", "choices": [{"index": 0, "message": {"content": "a"}, "finish_reason": "stop"}], "usage": {"completion_tokens": 1}}
+WHOLE = {
+    "id": "c",
+    "choices": [{"index": 0, "message": {"content": "a"}, "finish_reason": "stop"}],
+    "usage": {"completion_tokens": 1},
+}
 
 
 @pytest.mark.parametrize(
@@ -23,12 +29,20 @@ WHOLE = {"id": "c", "choices": [{"index": 0, "message": {"content": "a"}, "finis
         ([5, GOOD], {"total_timeout": 0.2}, 504, "generation_timeout", "total"),
         ([ROLE, 5, GOOD], {"first_token_timeout": 0.2}, 200, "first_token_timeout", "first_token"),
         ([chunk("a"), 5, GOOD], {"idle_timeout": 0.2}, 200, "generation_stalled", "idle"),
-        ([chunk("a"), *[0.05, chunk("a")] * 30, GOOD], {"total_timeout": 0.4, "idle_timeout": 2}, 200, "generation_timeout", "total"),
+        (
+            [chunk("a"), *[0.05, chunk("a")] * 30, GOOD],
+            {"total_timeout": 0.4, "idle_timeout": 2},
+            200,
+            "generation_timeout",
+            "total",
+        ),
         ([chunk("a"), *[0.05, b": ping\n\n"] * 30, GOOD], {"idle_timeout": 0.3}, 200, "generation_stalled", "idle"),
         ([chunk("a"), *[0.05, ROLE] * 30, GOOD], {"idle_timeout": 0.3}, 200, "generation_stalled", "idle"),
     ],
 )
-async def test_a_limit_ends_a_stream_with_its_code(steps: list[Any], settings: dict[str, float], status: int, code: str, kind: str) -> None:
+async def test_a_limit_ends_a_stream_with_its_code(
+    steps: list[Any], settings: dict[str, Any], status: int, code: str, kind: str
+) -> None:
     """As a status while nothing has left, else as the last event; comments and role chunks are no progress."""
     async with serving(streaming(*steps), hold=60, **settings) as server:
         answer = await server.ask(timeout=4)
@@ -41,7 +55,9 @@ async def test_a_limit_ends_a_stream_with_its_code(steps: list[Any], settings: d
 
 async def test_steady_progress_meets_no_idle_limit() -> None:
     """Each token starts the idle limit again."""
-    async with serving(streaming(*[chunk("a"), 0.05] * 12, GOOD), idle_timeout=0.4, first_token_timeout=0.4) as server:
+    steps: list[bytes | float] = [chunk("a"), 0.05]
+    steps = [*steps * 12, GOOD]
+    async with serving(streaming(*steps), idle_timeout=0.4, first_token_timeout=0.4) as server:
         assert DONE.decode().strip().removeprefix("data: ") in (await server.ask()).events
 
 
@@ -52,14 +68,13 @@ async def test_a_slow_reader_is_no_stalled_engine() -> None:
         await reader.readuntil(b"\r\n\r\n")
         await asyncio.sleep(1.0)
         body = await reader.read()
-    while body and b"[DONE]" not in body[-100:]:
-        break
     assert b"generation_stalled" not in body
 
 
-@pytest.mark.parametrize(("header", "status", "code"), [("200", 504, "deadline_exceeded"), ("0", 400, "invalid_request_error"), ("1.5", 400, "invalid_request_error"), ("-3", 400, "invalid_request_error"), ("soon", 400, "invalid_request_error"), ("9" * 40, 400, "invalid_request_error")])
-async def test_the_callers_deadline(header: str, status: int, code: str) -> None:
+@pytest.mark.parametrize("header", ["200", "0", "1.5", "-3", "soon", "9" * 40])
+async def test_the_callers_deadline(header: str) -> None:
     """`request-timeout-ms` counts from receipt; what cannot be read is refused, not ignored."""
+    status, code = (504, "deadline_exceeded") if header == "200" else (400, "invalid_request_error")
     async with serving(answering(WHOLE, after=3)) as server:
         answer = await server.ask({"model": "m"}, headers={"request-timeout-ms": header}, timeout=2)
         record = await server.one_record()
@@ -83,14 +98,20 @@ class Stopwatch:
         self.ended = asyncio.Event()
         self.begun = asyncio.Event()
 
-    async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await read_body(receive)
 
         async def answer() -> None:
             self.begun.set()
             try:
                 if self.stream:
-                    await send({"type": "http.response.start", "status": 200, "headers": [(b"content-type", b"text/event-stream")]})
+                    await send(
+                        {
+                            "type": "http.response.start",
+                            "status": 200,
+                            "headers": [(b"content-type", b"text/event-stream")],
+                        }
+                    )
                 for number in range(self.tokens):
                     ticket = current()
                     assert ticket is not None
@@ -153,7 +174,8 @@ async def test_a_client_that_leaves_in_the_middle_of_its_request_leaves_a_record
 async def test_limits_on_tokens_reach_whole_answers_where_the_engine_counts(limit: str) -> None:
     """Nothing is on the wire before the end, so only the engine's word tells that nothing happens."""
     app = Stopwatch(stream=False, tokens=2 if limit == "idle_timeout" else 0)
-    async with serving(app, engine=Counting(), **{limit: 0.2}) as server:
+    settings: dict[str, Any] = {limit: 0.2}
+    async with serving(app, engine=Counting(), **settings) as server:
         answer = await server.ask({"model": "m"}, timeout=3)
     assert answer.error["code"] == limit.replace("idle_timeout", "generation_stalled")
     assert app.ended.is_set()
@@ -161,14 +183,16 @@ async def test_limits_on_tokens_reach_whole_answers_where_the_engine_counts(limi
 
 async def test_without_such_an_engine_a_whole_answer_has_its_time() -> None:
     """What cannot be seen does not time out."""
-    async with serving(answering(WHOLE, after=0.5), idle_timeout=0.1, first_token_timeout=0.1, queue_timeout=0.1) as server:
+    async with serving(
+        answering(WHOLE, after=0.5), idle_timeout=0.1, first_token_timeout=0.1, queue_timeout=0.1
+    ) as server:
         assert (await server.ask({"model": "m"})).status == 200
 
 
 async def test_a_scheduled_request_waits_no_longer_for_its_turn() -> None:
     """The queue's limit ends when the engine begins, though the first token may take long."""
 
-    async def app(scope: dict[str, Any], receive: Receive, send: Send) -> None:
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
         ticket = current()
         assert ticket is not None
         ticket.scheduled()
@@ -181,7 +205,7 @@ async def test_a_scheduled_request_waits_no_longer_for_its_turn() -> None:
 def stubborn(ended: Callable[[], None]) -> App:
     """An application that neither hears that the client has left nor lets itself be cancelled at once."""
 
-    async def app(scope: dict[str, Any], receive: Receive, send: Send) -> None:
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
         await read_body(receive)
         for _ in range(3):
             try:

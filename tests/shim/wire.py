@@ -5,50 +5,36 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
 import jsonschema
 import uvicorn
+from referencing import Registry, Resource
+from tests.shim.apps import CHAT, App
+
 from lastword import _contract
 from lastword_shim import Settings, Shim
 from lastword_shim._lifecycle import Recorder
-from referencing import Registry, Resource
-
-CHAT = "/v1/chat/completions"
-COMPLETIONS = "/v1/completions"
-EVENTS = [(b"content-type", b"text/event-stream; charset=utf-8")]
-JSON = [(b"content-type", b"application/json")]
-
-Receive = Callable[[], Awaitable[dict[str, Any]]]
-Send = Callable[[dict[str, Any]], Awaitable[None]]
-App = Callable[[dict[str, Any], Receive, Send], Awaitable[None]]
 
 
 @cache
 def _validator(schema: str) -> jsonschema.Draft202012Validator:
     schemas = _contract.schemas()
-    known: Registry[Any] = Registry().with_resources((name, Resource.from_contents(one)) for name, one in schemas.items())
+    known: Registry[Any] = Registry().with_resources(
+        (name, Resource.from_contents(one)) for name, one in schemas.items()
+    )
     checker = jsonschema.Draft202012Validator.FORMAT_CHECKER
-    return jsonschema.Draft202012Validator(schemas[f"urn:lastword:contract:1:{schema}"], registry=known, format_checker=checker)
+    return jsonschema.Draft202012Validator(
+        schemas[f"urn:lastword:contract:1:{schema}"], registry=known, format_checker=checker
+    )
 
 
 def conforms(value: object, schema: str) -> None:
     """Validate against ``contract/schemas/{schema}.json``; raises jsonschema's error."""
     _validator(schema).validate(value)
-
-
-def chunk(content: str = "", *, finish: str | None = None, index: int = 0, **more: object) -> bytes:
-    """A chat chunk as one event."""
-    choice = {"index": index, "delta": {"content": content} if content else {}, "finish_reason": finish}
-    return b"data: " + json.dumps({"id": "c", "object": "chat.completion.chunk", "choices": [choice], **more}).encode() + b"\n\n"
-
-
-DONE = b"data: [DONE]\n\n"
-ROLE = b'data: {"id":"c","choices":[{"index":0,"delta":{"role":"assistant","content":""},"finish_reason":null}]}\n\n'
-ERROR = b'data: {"error": {"message": "bad grammar", "type": "BadRequestError", "param": null, "code": 400}}\n\n'
 
 
 @dataclass
@@ -131,7 +117,9 @@ class Server:
         """A connection with the request already sent; closed on leaving."""
         reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
         try:
-            writer.write(request(body if body is not None else {"model": "m", "stream": True}, path, method, headers or {}))
+            writer.write(
+                request(body if body is not None else {"model": "m", "stream": True}, path, method, headers or {})
+            )
             yield reader, writer
         finally:
             writer.close()
@@ -180,11 +168,15 @@ class Quiet(uvicorn.Server):
 
 
 @contextlib.asynccontextmanager
-async def serving(app: App, *, engine: Any = None, wrap: Callable[[Any], Any] = lambda shim: shim, **settings: Any) -> AsyncIterator[Server]:
+async def serving(
+    app: App, *, engine: Any = None, wrap: Callable[[Any], Any] = lambda shim: shim, **settings: Any
+) -> AsyncIterator[Server]:
     """The application behind the shim behind uvicorn.  Fails if a task of it is left over at the end."""
     before = asyncio.all_tasks()
     shim = Shim(app, settings=Settings(**settings), engine=engine)
-    config = uvicorn.Config(wrap(shim), port=0, lifespan="off", log_level="error", access_log=False, timeout_graceful_shutdown=2)
+    config = uvicorn.Config(
+        wrap(shim), port=0, lifespan="off", log_level="error", access_log=False, timeout_graceful_shutdown=2
+    )
     server = Quiet(config)
     running = asyncio.create_task(server.serve())
     while not server.started:
@@ -220,77 +212,3 @@ def recording(shim: Shim, records: list[dict[str, Any]]) -> Iterator[None]:
         shim._core.recorder = original
         for record in records:
             conforms(record, "record")
-
-
-def streaming(*steps: bytes | float | BaseException | Callable[[], Awaitable[object]], status: int = 200) -> App:
-    """An application that answers with an event stream: bytes are sent, numbers waited (s), exceptions raised, callables awaited.
-
-    Like Starlette it stops when the client is gone.
-    """
-
-    async def app(scope: dict[str, Any], receive: Receive, send: Send) -> None:
-        await read_body(receive)
-
-        async def answer() -> None:
-            await send({"type": "http.response.start", "status": status, "headers": EVENTS})
-            for step in steps:
-                if isinstance(step, bytes):
-                    await send({"type": "http.response.body", "body": step, "more_body": True})
-                elif isinstance(step, int | float):
-                    await asyncio.sleep(step)
-                elif isinstance(step, BaseException):
-                    raise step
-                else:
-                    await step()
-            await send({"type": "http.response.body", "body": b"", "more_body": False})
-
-        await until_gone(answer(), receive)
-
-    return app
-
-
-def answering(body: Mapping[str, Any] | bytes, *, status: int = 200, headers: list[tuple[bytes, bytes]] | None = None, after: float = 0) -> App:
-    """An application that reads the body and answers in one piece."""
-    sent = body if isinstance(body, bytes) else json.dumps(body).encode()
-
-    async def app(scope: dict[str, Any], receive: Receive, send: Send) -> None:
-        await read_body(receive)
-
-        async def answer() -> None:
-            await asyncio.sleep(after)
-            fields = [*(headers if headers is not None else JSON), (b"content-length", str(len(sent)).encode())]
-            await send({"type": "http.response.start", "status": status, "headers": fields})
-            await send({"type": "http.response.body", "body": sent, "more_body": False})
-
-        await until_gone(answer(), receive)
-
-    return app
-
-
-async def read_body(receive: Receive) -> bytes:
-    body = b""
-    while True:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            raise ConnectionError("the client has left")  # as frameworks do
-        body += message.get("body", b"")
-        if not message.get("more_body", False):
-            return body
-
-
-async def until_gone(work: Any, receive: Receive) -> None:
-    """Run ``work`` until it ends or the client has left, as Starlette's StreamingResponse does."""
-
-    async def listen() -> None:
-        while (await receive())["type"] != "http.disconnect":
-            pass
-
-    tasks = [asyncio.ensure_future(work), asyncio.create_task(listen())]
-    try:
-        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.wait(tasks)
-    if not tasks[0].cancelled() and tasks[0].exception() is not None:
-        raise tasks[0].exception() or AssertionError

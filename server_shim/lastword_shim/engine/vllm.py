@@ -111,7 +111,9 @@ class VllmEngine:
             ticket.queue_seconds = scheduled - queued
             first = getattr(stats, "first_token_ts", 0.0)
             if ticket.submitted_at is not None and first >= queued:
-                ticket.first_token_at = min(ticket.first_token_at or time.monotonic(), ticket.submitted_at + first - queued)
+                ticket.first_token_at = min(
+                    ticket.first_token_at or time.monotonic(), ticket.submitted_at + first - queued
+                )
 
     # Before the queue.
 

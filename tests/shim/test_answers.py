@@ -1,0 +1,277 @@
+"""Every error that leaves, in the contract's shape and with nothing of the machine in it; and what is left alone."""
+
+from __future__ import annotations
+
+import json
+import logging
+from typing import Any
+
+import pytest
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.middleware.cors import CORSMiddleware
+from starlette.responses import JSONResponse, PlainTextResponse
+from starlette.routing import Route
+from tests.shim.apps import COMPLETIONS, JSON, Receive, Scope, Send, answering, streaming
+from tests.shim.test_timers import WHOLE, Counting
+from tests.shim.wire import serving
+
+pytestmark = pytest.mark.anyio
+
+
+def vllm_error(message: str, type_: str, code: int, *, param: str | None = None) -> bytes:
+    return json.dumps({"error": {"message": message, "type": type_, "param": param, "code": code}}).encode()
+
+
+DIALECTS: list[tuple[int, bytes, int, str]] = [
+    (401, b'{"error":"Unauthorized"}', 401, "unauthorized"),
+    (404, b'{"detail":"Not Found"}', 404, "not_found"),
+    (405, b'{"detail":"Method Not Allowed"}', 405, "method_not_allowed"),
+    (404, vllm_error("The model `x` does not exist.", "NotFoundError", 404, param="model"), 404, "model_not_found"),
+    (422, vllm_error("no image", "UnprocessableEntityError", 422), 400, "invalid_request_error"),
+    (503, vllm_error("currently busy and cannot accept new requests", "Service Unavailable", 503), 503, "queue_overloaded"),
+    (500, vllm_error("EngineCore encountered an issue.", "InternalServerError", 500), 503, "engine_unavailable"),
+    (500, vllm_error("", "InternalServerError", 500), 500, "internal_server_error"),
+    (503, b"", 503, "engine_unavailable"),
+    (502, b"<html><title>502 Bad Gateway</title></html>", 502, "bad_gateway"),
+    (418, b"short and stout", 400, "invalid_request_error"),
+    (400, b'{"error":{"message":"odd","code":"FancyCode","category":"fixable"}}', 400, "invalid_request_error"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("status", "body", "expected", "code"), DIALECTS)
+async def test_every_dialect_becomes_the_contracts(status: int, body: bytes, expected: int, code: str) -> None:
+    """On the routes that are followed and on those that are not."""
+    async with serving(
+        answering(body, status=status, headers=[(b"allow", b"POST"), (b"x-request-id", b"theirs")])
+    ) as server:
+        for path in ("/v1/chat/completions", "/v1/embeddings"):
+            answer = await server.ask({"model": "m"}, path=path, headers={"x-request-id": "abc-1"})
+            assert (answer.status, answer.error["code"]) == (expected, code)
+            assert answer.error["request_id"] == "abc-1"
+            assert answer.header("allow") == "POST"
+            assert answer.header("content-type") == "application/json"
+
+
+async def test_a_whole_answer_leaves_byte_for_byte() -> None:
+    """With one request id, and its own headers."""
+    body = json.dumps(WHOLE, indent=3).encode()
+    async with serving(answering(body, headers=[*JSON, (b"x-own", b"1"), (b"x-request-id", b"theirs")])) as server:
+        answer = await server.ask({"model": "m"}, headers={"x-request-id": "abc"})
+    assert (answer.body, answer.header("x-own"), answer.header("x-request-id")) == (body, "1", "abc")
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "code"),
+    [
+        ({"choices": [{"index": 0, "message": {"content": ""}, "finish_reason": "abort"}]}, 503, "generation_aborted"),
+        ({"choices": [{"index": 0, "text": "x", "finish_reason": None}]}, 503, "generation_aborted"),
+        ({"choices": []}, 503, "generation_aborted"),
+        ({"error": {"message": "late", "code": 400, "type": "BadRequestError"}}, 400, "invalid_request_error"),
+        ({"choices": [{"index": 0, "text": "x", "finish_reason": "tired"}]}, 500, "unknown_finish_reason"),
+        (b"null", 500, "internal_server_error"),
+        (b"<html>", 500, "internal_server_error"),
+        (b"", 500, "internal_server_error"),
+    ],
+)
+async def test_a_success_that_is_none_becomes_an_error(body: Any, status: int, code: str) -> None:
+    """200 says nothing about the answer."""
+    async with serving(answering(body)) as server:
+        answer = await server.ask({"model": "m"}, path=COMPLETIONS)
+        assert (answer.status, answer.error["code"]) == (status, code)
+        assert (await server.one_record())["error_code"] == code
+
+
+@pytest.mark.parametrize("given", ["", "with space", "a" * 129, "<script>", "ä"])
+async def test_a_request_id_that_is_unfit_is_replaced(given: str) -> None:
+    """And the engine gets the client's id with a suffix of its own, so that tries can be told apart."""
+    seen = []
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        seen.append([value.decode() for name, value in scope["headers"] if name == b"x-request-id"])
+        await answering(WHOLE)(scope, receive, send)
+
+    async with serving(app) as server:
+        unfit = await server.ask({}, headers={"x-request-id": given})
+        first = await server.ask({}, headers={"x-request-id": "good-1"})
+        await server.ask({}, headers={"x-request-id": "good-1", "x-request-attempt": "2"})
+        assert [record["attempt"] for record in server.records] == [1, 1, 2]
+    assert unfit.header("x-request-id") not in {given, None}
+    assert first.header("x-request-id") == "good-1"
+    (two,), (three,) = seen[1:]
+    assert two != three
+    assert two.startswith("good-1-")
+    assert three.startswith("good-1-")
+
+
+async def test_a_request_that_may_have_killed_the_engine_is_asked_for_once_more_at_most() -> None:
+    """`x-should-retry` steers stock SDKs, which say how often they have tried."""
+    dead = b'{"error":{"message":"EngineCore encountered an issue.","code":500}}'
+    async with serving(answering(dead, status=500)) as server:
+        first = await server.ask({}, headers={"x-stainless-retry-count": "0"})
+        second = await server.ask({}, headers={"x-stainless-retry-count": "1"})
+    assert [answer.header("x-should-retry") for answer in (first, second)] == ["true", "false"]
+    assert second.error["code"] == "engine_unavailable"
+
+
+PLANTED = [
+    "/usr/lib/python3/site-packages/vllm/v1/engine/core.py",
+    "/home/alice/models/secret",
+    "/tmp/x",
+    "C:\\Users\\alice\\model.bin",
+    'File "/opt/app/main.py", line 12, in run',
+    "Traceback (most recent call last):",
+    "CUDA error: device-side assert triggered",
+    "CUDA out of memory. Tried to allocate 20.00 GiB. GPU 0 has a total capacity of 79.15 GiB",
+    "<vllm.v1.engine.async_llm.AsyncLLM object at 0x7f3a12345678>",
+    "<class 'torch.OutOfMemoryError'>",
+    "0x7f3a12345678",
+    "tcp://10.1.2.3:5555",
+    "ipc:///tmp/8c1f",
+    "192.168.17.4:8000",
+    "torch.distributed.DistBackendError: NCCL error",
+    "vllm.v1.executor.abstract.Executor",
+]
+
+
+@pytest.mark.parametrize("planted", PLANTED)
+@pytest.mark.parametrize("status", [400, 500])
+async def test_nothing_of_the_machine_leaves_and_all_of_it_is_in_the_log(
+    planted: str, status: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As a body, as an event, and as an exception; the log has it under the request id."""
+    text = f"Sampling failed near {planted}, sorry"
+    body = json.dumps(
+        {"error": {"message": text, "type": "X", "param": planted if status == 400 else None, "code": status}}
+    ).encode()
+    apps = [answering(body, status=status), streaming(b"data: " + body + b"\n\n"), streaming(RuntimeError(text))]
+    for app in apps:
+        with caplog.at_level(logging.INFO, "lastword_shim"):
+            async with serving(app) as server:
+                answer = await server.ask({"stream": True}, headers={"x-request-id": "find-me"})
+        whole = answer.body.decode()
+        assert planted not in json.loads(whole)["error"]["message"]
+        assert planted not in str(json.loads(whole))
+        assert answer.error["message"]
+    logged = "\n".join(f"{record.getMessage()} {record.exc_text or ''}" for record in caplog.records)
+    assert logged.count("request_id=find-me") >= 3
+    assert planted in logged.replace("\\\\", "\\")
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "max_tokens must be at least 1, got 0",
+        "The model `org/model-7b` does not exist. Valid aliases: m, other/name.",
+        "Unknown path /v1/chat/completions/x",
+        "could not fetch https://example.com/images/a/b.png: 404",
+        "temperature must be in [0, 2], got 3.5. See https://platform.openai.com/docs/api-reference/chat/create",
+        "Conversation roles must alternate user/assistant/user/assistant/...",
+    ],
+)
+async def test_what_helps_the_caller_is_kept(message: str) -> None:
+    """Scrubbing that eats the reason of an error is no help."""
+    body = json.dumps({"error": {"message": message, "type": "BadRequestError", "code": 400}}).encode()
+    async with serving(answering(body, status=400)) as server:
+        assert (await server.ask({})).error["message"] == message
+
+
+async def test_a_validation_error_says_where_and_what_and_repeats_no_value(caplog: pytest.LogCaptureFixture) -> None:
+    """vLLM prints pydantic's dictionaries, the caller's own text in them."""
+    text = (
+        "2 validation errors:\n"
+        "  {'type': 'missing', 'loc': 'body.messages', 'msg': 'Field required', 'input': {'prompt': 'my secret'}}\n"
+        "  {'type': 'int_parsing', 'loc': ('body', 'n'), 'msg': \"Input should be a valid integer\", "
+        "'input': 'my secret', 'ctx': <object object at 0x7f>}"
+    )
+    body = json.dumps(
+        {"error": {"message": text, "type": "Bad Request", "param": "body.messages", "code": 400}}
+    ).encode()
+    async with serving(answering(body, status=400)) as server:
+        error = (await server.ask({})).error
+    assert error["message"] == "The request is not valid: messages: Field required; n: Input should be a valid integer"
+    assert error["param"] == "messages"
+    assert "secret" not in caplog.text
+
+
+async def test_neither_prompts_nor_keys_nor_answers_are_logged_or_recorded(caplog: pytest.LogCaptureFixture) -> None:
+    """Whatever goes wrong."""
+    with caplog.at_level(logging.DEBUG, "lastword_shim"):
+        for app in (
+            streaming(b'data: {"choices": [{"delta": {"content": "ANSWER"}}]}\n\n', RuntimeError("boom")),
+            answering(b'{"text": "ANSWER"}'),
+        ):
+            async with serving(app, total_timeout=5) as server:
+                body = {"stream": True, "messages": [{"role": "user", "content": "PROMPT"}]}
+                await server.ask(body, headers={"authorization": "Bearer KEY"})
+                record = json.dumps(await server.one_record())
+            for word in ("ANSWER", "PROMPT", "KEY"):
+                assert word not in caplog.text + record
+
+
+class Explaining(Counting):
+    def explain(self, error: BaseException) -> tuple[int, bytes] | None:
+        return 400, json.dumps({"error": {"message": str(error), "type": "BadRequestError", "code": 400}}).encode()
+
+
+async def test_the_engine_may_explain_what_escaped_from_its_application() -> None:
+    """vLLM's template errors pass all its own handlers but the outermost."""
+    async with serving(streaming(ValueError("roles must alternate")), engine=Explaining()) as server:
+        answer = await server.ask({"stream": True})
+    assert (answer.status, answer.error["message"]) == (400, "roles must alternate")
+
+
+async def health(_request: Any) -> PlainTextResponse:
+    return PlainTextResponse("", status_code=503)
+
+
+async def models(_request: Any) -> JSONResponse:
+    return JSONResponse({"data": []})
+
+
+async def chat(request: Any) -> JSONResponse:
+    return JSONResponse(await request.json())
+
+
+def starlette() -> Starlette:
+    routes = [
+        Route("/health", health),
+        Route("/metrics", health),
+        Route("/v1/models", models),
+        Route("/v1/chat/completions", chat, methods=["POST"]),
+    ]
+    cors = Middleware(CORSMiddleware, allow_origins=["https://a.example"], allow_methods=["*"], allow_credentials=True)
+    return Starlette(routes=routes, middleware=[cors])
+
+
+async def test_probes_metrics_and_preflights_are_left_alone() -> None:
+    """A balancer's 503 keeps its empty body; nothing is recorded."""
+    async with serving(starlette()) as server:
+        for path in ("/health", "/metrics"):
+            answer = await server.ask(path=path, method="GET")
+            assert (answer.status, answer.body, answer.header("x-request-id")) == (503, b"", None)
+        await server.ask(path="/v1/chat/completions", method="OPTIONS")
+        assert server.records == []
+        assert (await server.ask(path="/v1/models", method="GET")).body == b'{"data":[]}'
+        assert (await server.one_record())["outcome"] == "completed"
+
+
+async def test_refusals_carry_the_applications_cors_headers() -> None:
+    """A browser shows no answer without them, and the CORS middleware stands inside of the shim."""
+    inner = starlette()
+
+    def mounted(shim: Any) -> Any:
+        async def outer(scope: Scope, receive: Receive, send: Send) -> None:
+            scope["app"] = inner  # as Starlette sets it before its middleware
+            await shim(scope, receive, send)
+
+        return outer
+
+    async with serving(inner, wrap=mounted) as server:
+        for origin, allowed in (("https://a.example", "https://a.example"), ("https://b.example", None)):
+            refused = await server.ask(b"{", headers={"origin": origin})
+            assert refused.error["code"] == "invalid_request_error"
+            assert refused.header("access-control-allow-origin") == allowed
+        unjudged = await server.ask({"x": 1}, headers={"origin": "https://a.example"})
+        assert unjudged.error["code"] == "internal_server_error"
+        assert unjudged.header("access-control-allow-origin") == "https://a.example"

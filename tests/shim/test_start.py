@@ -1,0 +1,193 @@
+"""Mounting: settings that cannot be used, engines that lack what the shim needs, and what an import costs."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import subprocess
+import sys
+import types
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.shim.apps import Message, Receive, Scope, Send
+
+from lastword._sse import SSEDecoder
+from lastword_shim import Settings, Shim
+from lastword_shim._frames import FrameSplitter
+from lastword_shim._settings import SettingsError
+
+BAD = {
+    "LASTWORD_QUEUE_TIMEOUT": ["soon", "0", "-1", "inf", "nan"],
+    "LASTWORD_HOLD": ["-0.1", "x"],
+    "LASTWORD_MAX_INFLIGHT": ["0", "1.5"],
+    "LASTWORD_MAX_QUEUED": ["-1"],
+    "LASTWORD_MAX_BODY_BYTES": ["1e6", "0"],
+    "LASTWORD_CONTEXT_POLICY": ["Reject", "cut"],
+    "LASTWORD_OVERLOAD_STATUS": ["500", "4 2 9"],
+    "LASTWORD_RECORDS": ["/no/such/folder/records.jsonl"],
+}
+
+
+async def refuses_to_start(shim: Shim) -> str:
+    received = iter([{"type": "lifespan.startup"}])
+    sent: list[Message] = []
+
+    async def receive() -> Message:
+        return next(received)
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    await shim({"type": "lifespan"}, receive, send)
+    (message,) = sent
+    assert message["type"] == "lifespan.startup.failed"
+    return str(message["message"])
+
+
+async def never(scope: Scope, receive: Receive, send: Send) -> None:
+    raise AssertionError("the application was asked")
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(("name", "value"), [(name, value) for name, values in BAD.items() for value in values])
+async def test_a_bad_setting_stops_the_start_and_is_named(
+    name: str, value: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With what it held; the application behind is never asked."""
+    monkeypatch.setenv(name, value)
+    message = await refuses_to_start(Shim(never))
+    assert name in message
+    assert value in message
+    with pytest.raises(SettingsError, match=name):
+        await Shim(never)({"type": "http", "path": "/v1/models", "method": "GET", "headers": []}, None, None)  # type: ignore[arg-type]
+
+
+def test_settings_are_read_from_the_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Seconds, bytes and words; an empty variable is none."""
+    values = {
+        "RECORDS": str(tmp_path / "r"),
+        "QUEUE_TIMEOUT": "1.5",
+        "OVERLOAD_STATUS": "429",
+        "HOLD": "0",
+        "MAX_QUEUED": "0",
+        "IDLE_TIMEOUT": "",
+    }
+    for name, value in values.items():
+        monkeypatch.setenv(f"LASTWORD_{name}", value)
+    found = Settings.load()
+    assert (found.queue_timeout, found.overload_status, found.hold, found.max_queued, found.idle_timeout) == (
+        1.5,
+        429,
+        0.0,
+        0,
+        None,
+    )
+
+
+def test_importing_the_shim_costs_no_client() -> None:
+    """The engine's process gets the pure core, not the SDK's HTTP libraries."""
+    code = (
+        "import sys, lastword_shim; print(sorted({'openai', 'httpx', 'httpx2', 'tenacity', 'vllm'} & set(sys.modules)))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env={"PYTHONPATH": ":".join(sys.path)}
+    )
+    assert done.stdout.strip() == "[]"
+
+
+@given(
+    st.lists(
+        st.sampled_from([b"\n", b"\r", b"\r\n", b"data: x", b": c", b"event: e", b"data:", "data: é\u2028".encode()]),
+        max_size=30,
+    ),
+    st.data(),
+)
+def test_frames_are_the_bytes_and_the_events_are_the_same(parts: list[bytes], data: st.DataObject) -> None:
+    """However the bytes are cut: nothing added, dropped or moved, and the decoder sees what it would have seen."""
+    body = b"".join(parts)
+    splitter, decoder, frames, events = FrameSplitter(), SSEDecoder(), [], []
+    at = 0
+    while at < len(body):
+        size = data.draw(st.integers(1, 8))
+        frames += splitter.feed(body[at : at + size])
+        at += size
+    for frame in frames:
+        found = decoder.feed(frame)
+        assert len(found) <= 1
+        events += found
+    assert b"".join(frames) + splitter.rest() == body
+    assert events == SSEDecoder().feed(body)
+
+
+class Params:
+    def __init__(self, **values: Any) -> None:
+        self.__dict__.update(n=1, max_tokens=10, output_kind=types.SimpleNamespace(name="DELTA"), **values)
+
+
+@pytest.fixture
+def vllm(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The adapter, on a stand-in for the one exception that it imports."""
+
+    class VLLMValidationError(Exception):
+        def __init__(self, message: str, *, parameter: str, value: object) -> None:
+            super().__init__(message)
+            self.parameter, self.value = parameter, value
+
+    exceptions = types.ModuleType("vllm.exceptions")
+    exceptions.VLLMValidationError = VLLMValidationError  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "vllm", types.ModuleType("vllm"))
+    monkeypatch.setitem(sys.modules, "vllm.exceptions", exceptions)
+    monkeypatch.delitem(sys.modules, "lastword_shim.engine.vllm", raising=False)
+    import lastword_shim.engine.vllm as adapter
+
+    yield adapter
+    monkeypatch.delitem(sys.modules, "lastword_shim.engine.vllm", raising=False)
+
+
+@pytest.mark.anyio
+async def test_an_engine_that_lacks_everything_still_serves(vllm: Any, caplog: pytest.LogCaptureFixture) -> None:
+    """Each missing attribute is one line in the log that says what is off, and nothing else."""
+    state = types.SimpleNamespace(engine_client=object())
+    with caplog.at_level(logging.ERROR, "lastword_shim"):
+        engine = vllm.VllmEngine(state)
+        engine.attach(None)
+    lines = [record.getMessage() for record in caplog.records]
+    assert len(lines) == 5
+    assert all(line.startswith("this vLLM has no ") and ": " in line for line in lines)
+    from lastword_shim.engine import Ticket
+
+    assert engine.refresh(Ticket("x")) is False
+    assert engine.max_model_len() is None
+    assert engine.explain(RuntimeError("x")) is None
+
+
+@pytest.mark.anyio
+async def test_a_shutdown_that_fails_to_drain_still_stops_the_engine(vllm: Any) -> None:
+    """Called in a thread as vLLM does it, and again in the loop, where waiting would block everything."""
+    stopped: list[float | None] = []
+
+    class Client:
+        def shutdown(self, timeout: float | None = None) -> None:
+            stopped.append(timeout)
+
+    class Host:
+        async def drain(self, timeout: float) -> None:
+            await asyncio.sleep(0.1)
+            raise RuntimeError("no")
+
+    config = types.SimpleNamespace(timeout_graceful_shutdown=None)
+    client = Client()
+    engine = vllm.VllmEngine(types.SimpleNamespace(engine_client=client, server=types.SimpleNamespace(config=config)))
+    engine.attach(Host())
+    await asyncio.get_running_loop().run_in_executor(None, lambda: client.shutdown(timeout=5))
+    client.shutdown(timeout=3)
+    client.shutdown()
+    assert stopped[0] is not None
+    assert 4 < stopped[0] < 5
+    assert stopped[1] == pytest.approx(3, abs=0.1)
+    assert stopped[2] is None
+    assert config.timeout_graceful_shutdown == vllm.GRACEFUL_SHUTDOWN
