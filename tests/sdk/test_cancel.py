@@ -216,13 +216,15 @@ EXIT = """
     from lastword import Client, Timeouts
 
     client = Client(base_url=sys.argv[1], timeouts=Timeouts(first_token=30, idle=30, total=30))
+    reading = threading.Event()
 
     def read():
         for chunk in client.chat.completions.create(model="m", messages=[], stream=True):
             print("chunk", flush=True)
+            reading.set()
 
     {start}
-    import time; time.sleep(1.0)
+    reading.wait()
 """
 
 
