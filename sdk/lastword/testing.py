@@ -173,6 +173,7 @@ class ScriptedServer:
         try:
             self._loop.run_until_complete(self._serve())
         finally:
+            self._ready.set()
             self._loop.close()
 
     async def _serve(self) -> None:

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from lastword_shim.engine import current
 from lastword_shim.engine.embedded_requests import RefusedError, admit
-from lastword_shim.engine.embedded_shapes import MID_STREAM, MODEL, REFUSALS, Answer, Ending, error_body, event
+from lastword_shim.engine.embedded_shapes import ENDINGS, MID_STREAM, MODEL, REFUSALS, Answer, Ending, error_body, event
 from lastword_shim.engine.embedded_wire import (
     App,
     Message,
@@ -210,7 +210,7 @@ class EmbeddedEngine:
 
 
 def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
-    endings = "\n".join(f"  {each}" for each in Ending)
+    endings = "\n".join(f"  {ending:<13} {brief}" for ending, brief in ENDINGS.items())
     parser = argparse.ArgumentParser(
         prog="python -m lastword_shim.engine.embedded",
         description="A small OpenAI-compatible engine without a model, behind the shim.",

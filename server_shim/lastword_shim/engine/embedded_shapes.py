@@ -26,42 +26,45 @@ _WORDS: Final = _TEXT.split()
 class Ending(StrEnum):
     """How the embedded engine ends an answer, chosen per request by the header ``x-demo-ending``.
 
-    The faults are real ones: vLLM's own, and those of the proxies and networks in front of it.
+    The faults are real ones: vLLM's own, and those of the proxies and networks in front of it. ``ENDINGS`` tells each.
     """
 
     COMPLETE = "complete"
-    """finish_reason, ``[DONE]``, the end of the body."""
     NO_DONE = "no-done"
-    """finish_reason, then the body ends without ``[DONE]``."""
     NO_FINISH = "no-finish"
-    """``[DONE]`` although no choice has a finish_reason (vLLM: generator that ends silently)."""
     NOTHING = "nothing"
-    """The body ends cleanly after half of the words: no finish_reason, no ``[DONE]``."""
     EMPTY = "empty"
-    """Status 200 and not one byte of a body."""
     ERROR_200 = "error-200"
-    """Status 200 and an error as JSON instead of a stream."""
     LATE_ERROR = "late-error"
-    """Status 200, then at once an error event, then ``[DONE]`` (vLLM: grammar that does not compile)."""
     ERROR = "error"
-    """Half of the words, an error event, then ``[DONE]`` (vLLM: engine failure in mid-stream)."""
     ABORT = "abort"
-    """Half of the words, finish_reason ``abort``, ``[DONE]`` (vLLM: aborted by the engine)."""
     ABORT_QUEUED = "abort-queued"
-    """The role, then ``[DONE]`` (vLLM: aborted before the first token)."""
     CUT = "cut"
-    """Half of the words, then the connection closes in the middle of the body."""
     STALL = "stall"
-    """Half of the words, then silence for ever."""
     SILENT = "silent"
-    """The head of a stream, then nothing for ever; not even the head if the answer is not streamed."""
     ENGINE_DEAD = "engine-dead"
-    """Status 500, as vLLM says it when its engine process is gone."""
     OVERLOADED = "overloaded"
-    """Status 503, as vLLM says it when its queue is full: no hint when to come back."""
     LEAK = "leak"
-    """Status 500 whose message tells paths and device memory."""
 
+
+ENDINGS: Final[Mapping[Ending, str]] = {
+    Ending.COMPLETE: "finish_reason, [DONE], the end of the body",
+    Ending.NO_DONE: "finish_reason, then the body ends without [DONE]",
+    Ending.NO_FINISH: "[DONE] although no choice has a finish_reason (vLLM: generator that ends silently)",
+    Ending.NOTHING: "The body ends cleanly after half of the words: no finish_reason, no [DONE]",
+    Ending.EMPTY: "Status 200 and not one byte of a body",
+    Ending.ERROR_200: "Status 200 and an error as JSON instead of a stream",
+    Ending.LATE_ERROR: "Status 200, then at once an error event, then [DONE] (vLLM: grammar that does not compile)",
+    Ending.ERROR: "Half of the words, an error event, then [DONE] (vLLM: engine failure in mid-stream)",
+    Ending.ABORT: "Half of the words, finish_reason abort, [DONE] (vLLM: aborted by the engine)",
+    Ending.ABORT_QUEUED: "The role, then [DONE] (vLLM: aborted before the first token)",
+    Ending.CUT: "Half of the words, then the connection closes in the middle of the body",
+    Ending.STALL: "Half of the words, then silence for ever",
+    Ending.SILENT: "The head of a stream, then nothing for ever; not even the head if the answer is not streamed",
+    Ending.ENGINE_DEAD: "Status 500, as vLLM says it when its engine process is gone",
+    Ending.OVERLOADED: "Status 503, as vLLM says it when its queue is full: no hint when to come back",
+    Ending.LEAK: "Status 500 whose message tells paths and device memory",
+}
 
 MID_STREAM: Final = {Ending.NOTHING, Ending.ERROR, Ending.ABORT, Ending.CUT, Ending.STALL}
 """The endings that come after half of the words."""
