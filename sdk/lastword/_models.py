@@ -111,7 +111,7 @@ def _value_builder(annotation: Any, metadata: list[Any]) -> Build | None:
         present = [argument for argument in arguments if argument is not type(None)]
         if len(present) == 1:
             return _value_builder(present[0], metadata)
-        return None if all(_is_scalar(argument) for argument in present) else _any_builder(annotation)
+        return None if all(_is_scalar(argument) for argument in present) else _any_builder(annotation, metadata)
     if _is_scalar(annotation):
         return None
     if annotation is float:
@@ -121,7 +121,7 @@ def _value_builder(annotation: Any, metadata: list[Any]) -> Build | None:
         return None if item is None else _list_builder(item)
     if isinstance(annotation, type) and hasattr(annotation, "model_fields"):
         return model_builder(annotation)
-    return _any_builder(annotation)
+    return _any_builder(annotation, metadata)
 
 
 def _is_scalar(annotation: Any) -> bool:
@@ -139,11 +139,14 @@ def _to_float(value: Any) -> Any:
     return float(value) if value.__class__ is int and float(value) == value else value
 
 
-def _any_builder(annotation: Any) -> Build:
-    """The openai package's own loose construction, for the rarer shapes: unions of models, mappings, generics."""
+def _any_builder(annotation: Any, metadata: list[Any] | None = None) -> Build:
+    """The openai package's own loose construction, for the rarer shapes: unions of models, mappings, generics.
+
+    ``metadata`` is the field's; it names the member that tells the models of a union apart.
+    """
     from openai._models import construct_type
 
-    return lambda value: construct_type(value=value, type_=annotation)
+    return lambda value: construct_type(value=value, type_=annotation, metadata=metadata)
 
 
 def with_request_id(result: Any, request_id: str | None) -> Any:
