@@ -55,6 +55,17 @@ def test_a_segment_is_one_http_chunk(segmentation: str, sizes: list[int]) -> Non
     assert b"".join(lines[1::2]) == b"abcdefghijkl"
 
 
+@pytest.mark.parametrize("segmentation", SEGMENTATIONS)
+def test_a_step_without_bytes_does_not_end_the_body(segmentation: str) -> None:
+    exchange = {"status": 200, "steps": [{"text": ""}, {"text": "abc"}, {"text": ""}]}
+    with (
+        ScriptedServer([exchange, exchange], segmentation=segmentation) as server,
+        httpx.Client(trust_env=False) as client,
+    ):
+        assert [client.get(server.base_url).text for _ in range(2)] == ["abc", "abc"]
+    assert server.connections == 1
+
+
 def test_whole_sends_head_and_body_in_one_write() -> None:
     exchange = {"status": 200, "framing": "close", "steps": [{"text": "abc"}, {"text": "def"}]}
     with (

@@ -189,6 +189,8 @@ def encode_event(data: object, event: str = "") -> bytes:
 
 def segments(payload: bytes, segmentation: str) -> Iterator[bytes]:
     """Cut bytes into writes: ``event`` and ``whole`` leave them whole, a number is a size in bytes."""
+    if not payload:  # an empty HTTP chunk would be the last one
+        return
     if segmentation in ("event", "whole"):
         yield payload
         return
