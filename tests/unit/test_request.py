@@ -168,7 +168,7 @@ def test_a_timeout_that_makes_no_sense_is_refused(value: object) -> None:
 
 @pytest.mark.parametrize("name", ["extra_body", "extra_headers", "extra_query"])
 @pytest.mark.parametrize("value", [[("a", 1)], "a", 5])
-def test_extras_must_be_mappings(name: str, value: object) -> None:
+def test_extras_must_be_mappings(name: str, value: Any) -> None:
     """A list of pairs or a text is refused by the name of the argument."""
     assert refusal(**{name: value}).param == name
 
@@ -182,6 +182,19 @@ def test_what_is_no_json_is_refused(value: object) -> None:
     """By the name of the argument that holds it."""
     error = refusal(model="m", messages=value, n=1)
     assert (error.param, error.code) == ("messages", "invalid_request_error")
+
+
+def test_depth_is_refused() -> None:
+    """A value nested deeper than can be written is named as any other."""
+    nested: object = 1
+    for _ in range(100_000):
+        nested = [nested]
+    assert refusal(model="m", messages=nested).param == "messages"
+
+
+def test_a_generator_that_has_been_read_cannot_be_named() -> None:
+    """Its items are gone when the culprit is looked for, so it is the body."""
+    assert refusal(messages=iter([object()])).param == "body"
 
 
 def test_half_a_surrogate_pair_cannot_stand_in_a_url() -> None:
