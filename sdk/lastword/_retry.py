@@ -9,7 +9,7 @@ import math
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, assert_never
 
 from lastword._classify import ErrorInfo
 from lastword._codes import CODES, Category, Code, RetryRule
@@ -134,6 +134,8 @@ def _refusal(error: ErrorInfo, attempt: int, policy: RetryPolicy) -> str | None:
             limit = min(limit, 2)
         case RetryRule.AFTER_HINT | RetryRule.BACKOFF | RetryRule.LIMITED | RetryRule.IF_UNDELIVERED:
             pass
+        case _:
+            assert_never(rule)
     if not error.retryable or error.should_retry is False:
         return "the server says that a retry does not help"
     return f"{attempt} of {limit} attempts made" if attempt >= limit else None
