@@ -248,6 +248,13 @@ def test_the_last_usage_holds(usages: list[object], expected: int) -> None:
     assert feed(*usages).usage == {"total_tokens": expected}
 
 
+@pytest.mark.parametrize("content", [["a"], {"a": 1}, 5, True])
+def test_content_that_is_no_text_is_handed_over_and_not_joined(content: Any) -> None:
+    """It is progress; what it means is the caller's to say."""
+    tracker = feed(chunk(content), STOP, "[DONE]")
+    assert (tracker.progressed, tracker.text, tracker.chunks, tracker.end()) == (True, "", 2, None)
+
+
 def test_partial_is_a_snapshot() -> None:
     """What comes later does not change it."""
     tracker = feed(chunk("a"), chunk("x", index=1))
