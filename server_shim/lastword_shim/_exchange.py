@@ -227,9 +227,17 @@ class Exchange:
         if verdict.gone:
             self._out.close()
         else:
-            sent = await self._say(self._ticket.refusal or verdict.error)
+            sent = await self._say(self._best(verdict))
         await self._stop(inner)
         self._record(verdict, sent)
+
+    def _best(self, verdict: Verdict) -> ErrorInfo:
+        """The most that is known: our own refusal rather than how the engine's application put it."""
+        assert verdict.error is not None
+        if verdict.by_engine and self._ticket.refusal is not None:
+            return self._ticket.refusal
+        engine = self._core.engine
+        return engine.restate(verdict.error, self._ticket) if verdict.by_engine and engine else verdict.error
 
     async def _say(self, error: ErrorInfo) -> ErrorInfo:
         core = self._core

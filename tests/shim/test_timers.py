@@ -10,6 +10,7 @@ import pytest
 from tests.shim.apps import DONE, ROLE, App, Receive, Scope, Send, answering, chunk, read_body, streaming, until_gone
 from tests.shim.wire import serving
 
+from lastword._classify import ErrorInfo
 from lastword_shim.engine import Host, Ticket, current
 
 pytestmark = pytest.mark.anyio
@@ -133,6 +134,9 @@ class Counting:
 
     def refresh(self, ticket: Ticket) -> bool:
         return True
+
+    def restate(self, error: ErrorInfo, ticket: Ticket) -> ErrorInfo:
+        return error
 
     def explain(self, error: BaseException) -> tuple[int, bytes] | None:
         return None

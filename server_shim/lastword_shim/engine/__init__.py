@@ -71,6 +71,7 @@ class Ticket:
             "max_model_len": max_model_len,
             "available_tokens": max(max_model_len - prompt_tokens, 0),
         }
+        self.effective_max_tokens = None
         self.refusal = make_error(
             Code.CONTEXT_LENGTH_EXCEEDED, message, origin="shim", param="max_tokens", details=details
         )
@@ -124,6 +125,9 @@ class Engine(Protocol):
 
     def refresh(self, ticket: Ticket) -> bool:
         """Bring the ticket's counts up to date between outputs; False if this engine cannot."""
+
+    def restate(self, error: ErrorInfo, ticket: Ticket) -> ErrorInfo:
+        """An error that the engine's application answered with, put better where this engine's words mislead."""
 
     def explain(self, error: BaseException) -> tuple[int, bytes] | None:
         """An exception that escaped from the engine's application as (HTTP status, error body in the engine's dialect)."""

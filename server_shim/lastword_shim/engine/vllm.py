@@ -12,16 +12,22 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 import threading
 import time
 from collections.abc import AsyncGenerator, Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 from vllm.exceptions import VLLMValidationError
 
+from lastword._classify import ErrorInfo
+from lastword._codes import Code
 from lastword_shim.engine import Host, Refused, Ticket, current
 
 _log: Final = logging.getLogger("lastword_shim")
+_OVER_THE_CONTEXT: Final = re.compile(r"=(\d+) cannot be greater than max_model_len=(\d+)")
+_NO_ROOM: Final = "max_tokens must be at least 1, got 0"
 SCHEDULER_LAG: Final = 0.5
 """Seconds after which a request that was handed over must show in the scheduler's counts."""
 GRACEFUL_SHUTDOWN: Final = 3
@@ -86,6 +92,20 @@ class VllmEngine:
             return int(answer.error.code), answer.model_dump_json().encode()
         except Exception:  # noqa: BLE001 (the module is vLLM's own business; without it the error is a plain 500)
             return None
+
+    def restate(self, error: ErrorInfo, ticket: Ticket) -> ErrorInfo:
+        """Two of vLLM's answers to what does not fit the context name max_tokens only, one of them as if it were 0."""
+        limit = self.max_model_len()
+        too_many = _OVER_THE_CONTEXT.search(error.message)
+        if too_many is not None and error.code == Code.INVALID_REQUEST_ERROR:
+            details = {"max_tokens": int(too_many[1]), "max_model_len": int(too_many[2])}
+        elif error.message.startswith(_NO_ROOM) and ticket.max_tokens != 0 and limit is not None:
+            details = {"prompt_tokens": limit, "max_model_len": limit}
+            message = f"The prompt fills the model's context of {limit} tokens, so that no token can be generated."
+            error = replace(error, message=message, raw=None)
+        else:
+            return error
+        return replace(error, code=str(Code.CONTEXT_LENGTH_EXCEEDED), details={**error.details, **details})
 
     # Counting.
 
