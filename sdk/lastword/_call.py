@@ -69,6 +69,12 @@ class Call:
         """The server's word on the request id, else ours."""
         return (self.answer and request_id_of(self.answer.headers)) or self.request.request_id
 
+    @property
+    def is_refused(self) -> bool:
+        """Whether the head of the answer has said no already: a body that breaks off then takes nothing from it."""
+        refused = self.answer is not None and not 200 <= self.answer.status < 300
+        return refused and not self.guard.cancelled and self.guard.fired is None
+
     def refusal(self, body: bytes) -> LastwordError | None:
         """The error that a whole answer is, None if it is none."""
         assert self.answer is not None

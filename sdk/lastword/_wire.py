@@ -15,6 +15,9 @@ MAX_DRAIN: Final = 64 * 1024
 """How much of a body is read after its terminal event, in bytes (STR-9)."""
 
 _MAX_REDIRECTS: Final = 5
+_FOR_ANYBODY: Final = frozenset(
+    ("user-agent", "accept", "content-type", "x-request-id", "x-request-attempt", "request-timeout-ms")
+)
 _EVENT_STREAM: Final = ("", "text/event-stream")  # a missing content type is no claim to be something else
 
 
@@ -44,7 +47,8 @@ def read(call: Call, response: httpx.Response, *, limit: int | None) -> bytes:
             if limit is not None and size > limit:
                 break
     except RAISED as error:
-        raise call.broken(error) from error
+        if not call.is_refused:
+            raise call.broken(error) from error
     finally:
         let_go(call, response)
     return b"".join(parts)
@@ -104,7 +108,8 @@ async def async_read(call: Call, response: httpx.Response, *, limit: int | None)
             if limit is not None and size > limit:
                 break
     except RAISED as error:
-        raise call.broken(error) from error
+        if not call.is_refused:
+            raise call.broken(error) from error
     finally:
         await async_let_go(call, response)
     return b"".join(parts)
@@ -141,7 +146,7 @@ async def async_let_go(call: Call, response: httpx.Response) -> None:
 def is_stream(call: Call) -> bool:
     """Whether the answer at hand is a stream of events; if not, its body is an error or cannot be read."""
     assert call.answer is not None
-    media_type = call.answer.headers.get("content-type", "").partition(";")[0].strip().lower()
+    media_type = call.answer.headers.get("content-type", "").partition(";")[0].partition(",")[0].strip().lower()
     return 200 <= call.answer.status < 300 and media_type in _EVENT_STREAM
 
 
@@ -171,10 +176,22 @@ def _request(call: Call, url: str, headers: dict[str, str]) -> httpx.Request:
 def _received(call: Call, response: httpx.Response, url: str, headers: dict[str, str]) -> str:
     """Note the answer's head; returns where to go instead, "" if the answer is here (RFC 9110 §15.4.8, §15.4.9)."""
     location: str = response.headers.get("location", "")
-    if response.status_code in (307, 308) and location:
-        target = urljoin(url, location)
+    target = _target(url, location) if response.status_code in (307, 308) and location else ""
+    if target:
         if urlsplit(target)[:2] != urlsplit(url)[:2]:
-            headers.pop("authorization", None)  # the key is for the server that the caller named
+            for name in headers.keys() - _FOR_ANYBODY:  # whatever is a key is for the server that the caller named
+                del headers[name]
         return target
-    call.answer = Answer(response.status_code, dict(response.headers.items()))
+    fields = reversed(response.headers.multi_items())  # of a field that a proxy added once more, the first counts
+    call.answer = Answer(response.status_code, dict(fields))
     return ""
+
+
+def _target(url: str, location: str) -> str:
+    """Where a redirect leads; "" if that is no address."""
+    try:
+        target = urljoin(url, location)
+        urlsplit(target).port  # noqa: B018 (reading it is the check)
+    except ValueError:
+        return ""
+    return target
