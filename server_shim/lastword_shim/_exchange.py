@@ -52,7 +52,8 @@ class Exchange:
         self._core = core
         self._scope = scope
         self._in = Inbound(core, scope, receive)
-        self._ticket = Ticket(self._in.inward_id, clamp=core.settings.context_policy == "clamp")
+        clamp = core.settings.context_policy == "clamp"
+        self._ticket = Ticket(self._in.request_id, self._in.inward_id, clamp=clamp)
         self._life = Lifecycle(
             self._in.request_id, self._in.attempt, self._in.path, self._ticket, deadline_ms=self._in.deadline_ms
         )

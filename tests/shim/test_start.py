@@ -132,13 +132,16 @@ class Params:
 def vllm(monkeypatch: pytest.MonkeyPatch) -> Any:
     """The adapter, on a stand-in for the one exception that it imports."""
 
-    class VLLMValidationError(Exception):
+    class VLLMClientError(Exception): ...
+
+    class VLLMValidationError(VLLMClientError):
         def __init__(self, message: str, *, parameter: str, value: object) -> None:
             super().__init__(message)
             self.parameter, self.value = parameter, value
 
     exceptions = types.ModuleType("vllm.exceptions")
     exceptions.VLLMValidationError = VLLMValidationError  # type: ignore[attr-defined]
+    exceptions.VLLMClientError = VLLMClientError  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "vllm", types.ModuleType("vllm"))
     monkeypatch.setitem(sys.modules, "vllm.exceptions", exceptions)
     monkeypatch.delitem(sys.modules, "lastword_shim.engine.vllm", raising=False)

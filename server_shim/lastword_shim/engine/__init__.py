@@ -29,11 +29,12 @@ class Refused(Exception):
 class Ticket:
     """One HTTP exchange, as the engine sees it.  Times are ``time.monotonic()`` seconds.
 
-    ``request_id`` is the id sent inwards; ``max_tokens`` what the body asks for explicitly; ``clamp`` the policy.
-    The rest is filled by the engine.
+    ``request_id`` is the client's, for the log, ``inward_id`` the one sent inwards; ``max_tokens`` is what the body
+    asks for explicitly; ``clamp`` the policy.  The rest is filled by the engine.
     """
 
     request_id: str
+    inward_id: str = ""
     max_tokens: int | None = None
     clamp: bool = False
     refusal: ErrorInfo | None = None

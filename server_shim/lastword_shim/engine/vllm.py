@@ -19,7 +19,7 @@ from collections.abc import AsyncGenerator, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from vllm.exceptions import VLLMValidationError
+from vllm.exceptions import VLLMClientError, VLLMValidationError
 
 from lastword._classify import ErrorInfo
 from lastword._codes import Code
@@ -143,8 +143,12 @@ class VllmEngine:
         Raises:
             VLLMValidationError: prompt and explicit max_tokens do not fit; vLLM answers it as it does its own.
         """
-        outputs = self._original_generate(prompt, sampling_params, request_id, *args, **options)
         ticket = current()
+        try:
+            outputs = self._original_generate(prompt, sampling_params, request_id, *args, **options)
+        except Exception as error:
+            _note(error, ticket)
+            raise
         if ticket is None:
             return outputs
         beam = "-beam-" in request_id  # one sub-request a token: its prompt grows, so only the first is looked at
@@ -181,6 +185,9 @@ class VllmEngine:
                 if ticket.first_token_at is not None:
                     self._pending.pop(id(ticket), None)
                 yield output
+        except Exception as error:
+            _note(error, ticket)
+            raise
         finally:
             self._pending.pop(id(ticket), None)
             await outputs.aclose()  # ours is closed where vLLM's was to be: that aborts the request
@@ -249,6 +256,12 @@ def _prompt_length(prompt: Any) -> int | None:
         if value is not None:
             return len(value)
     return None
+
+
+def _note(error: Exception, ticket: Ticket | None) -> None:
+    """Log what vLLM will have shortened by the time that it answers; not what is the caller's own mistake."""
+    if ticket is not None and not isinstance(error, VLLMClientError):
+        _log.error("request_id=%s the engine raised %s", ticket.request_id, type(error).__name__, exc_info=error)
 
 
 def _missing(attribute: str, consequence: str) -> None:
