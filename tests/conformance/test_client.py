@@ -19,4 +19,5 @@ CASES = [
 @pytest.mark.parametrize(("vector", "segmentation"), CASES)
 @pytest.mark.parametrize("mode", ["sync", "async"])
 def test_vector(vector: dict[str, Any], segmentation: str, mode: Mode) -> None:
-    assert play_client(vector, segmentation, mode) == [], vector["description"]
+    problems = play_client(vector, segmentation, mode)
+    assert not problems, "\n".join([vector["description"], *problems])

@@ -18,4 +18,5 @@ CASES = [
 
 @pytest.mark.parametrize(("vector", "segmentation"), CASES)
 def test_vector(vector: dict[str, Any], segmentation: str) -> None:
-    assert play_decode(vector, segmentation) == [], vector["description"]
+    problems = play_decode(vector, segmentation)
+    assert not problems, "\n".join([vector["description"], *problems])
