@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Iterator
 from email.utils import formatdate
 from typing import Any
 
@@ -18,6 +20,16 @@ from lastword._classify import (
     retry_after_seconds,
 )
 from lastword._codes import CODES, Category, Code
+
+
+@pytest.fixture
+def _far_from_greenwich(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A local time that is not UTC, so that reading a date in it shows."""
+    with monkeypatch.context() as patch:
+        patch.setenv("TZ", "XXX-12")
+        time.tzset()
+        yield
+    time.tzset()
 
 
 def test_the_contracts_own_body_is_read_back_whole() -> None:
@@ -144,9 +156,9 @@ def test_x_should_retry_true_makes_nothing_retryable() -> None:
         ({"retry-after": "Fri, 99 Jan 2027 09:00:07 GMT"}, None),
     ],
 )
-def test_hints_in_headers(headers: dict[str, str], expected: float | None, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.usefixtures("_far_from_greenwich")
+def test_hints_in_headers(headers: dict[str, str], expected: float | None) -> None:
     """Milliseconds before seconds before an HTTP date in any of its forms; the rest is no hint (RTY-4)."""
-    monkeypatch.setenv("TZ", "Pacific/Auckland")
     assert retry_after_seconds(headers, now=NOW) == expected
 
 
