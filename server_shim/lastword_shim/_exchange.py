@@ -146,7 +146,11 @@ class Exchange:
         elif message["type"] == "http.response.body" and self._out.reading is not None:
             body = bytes(message.get("body", b""))
             began = self._life.clock()
-            verdict = await self._out.take(body, last=not message.get("more_body", False))
+            try:
+                verdict = await self._out.take(body, last=not message.get("more_body", False))
+            except OSError:  # ASGI 2.4's way to say that the client has left
+                self._client_left()
+                return
             self._timers.written(began, self._life.clock())
             if verdict is not None:
                 self._decide(verdict)
@@ -162,7 +166,12 @@ class Exchange:
     def _help(self, work: Coroutine[Any, Any, None]) -> None:
         helper = asyncio.create_task(work)
         self._helpers.add(helper)
-        helper.add_done_callback(self._helpers.discard)
+        helper.add_done_callback(self._helped)
+
+    def _helped(self, helper: asyncio.Task[None]) -> None:
+        self._helpers.discard(helper)
+        if not helper.cancelled() and helper.exception() is not None:  # the server's own receive or send has failed
+            self._client_left()
 
     # Deciding: the first one stands.
 
@@ -220,7 +229,7 @@ class Exchange:
         if verdict.error is None:
             try:
                 await self._out.succeed(verdict.last)
-            except OSError:  # ASGI 2.4's way to say that the client has left
+            except OSError:
                 self._life.client_left()
             self._record(verdict, None)
             await asyncio.wait({inner})  # what it does after its answer is its own affair
