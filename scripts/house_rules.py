@@ -43,12 +43,15 @@ def breaches(path: Path) -> Iterator[str]:
 
 
 def function_lines(node: Function) -> int:
-    """Lines from `def` to the end, less the docstring and the functions inside (they are counted by themselves)."""
-    lines = (node.end_lineno or node.lineno) - node.lineno + 1
-    first = node.body[0]
+    """Lines of the body, less the docstring and the functions inside (they are counted by themselves)."""
+    body = node.body
+    first = body[0]
     if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str):
-        lines -= (first.end_lineno or first.lineno) - first.lineno + 1
+        body = body[1:]
     nested = [inner for inner in ast.walk(node) if isinstance(inner, Function) and inner is not node]
+    if not body:
+        return 0
+    lines = (body[-1].end_lineno or body[-1].lineno) - body[0].lineno + 1
     return lines - sum((inner.end_lineno or inner.lineno) - inner.lineno + 1 for inner in nested)
 
 
