@@ -175,6 +175,14 @@ def test_the_shim_learns_the_lengths_before_the_queue(shimmed: str) -> None:
     assert caught.value.details["max_model_len"] == 2048
 
 
+def test_the_shim_can_tell_what_was_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LASTWORD_CONTEXT_POLICY", "clamp")
+    with engine("--pace", "0.001", "--max-model-len", "10") as url:
+        response = post(url, messages=[{"role": "user", "content": "a b c d"}], max_tokens=64)
+    assert response.headers["x-lastword-effective-max-tokens"] == "6"
+    assert response.json()["usage"]["completion_tokens"] == 6
+
+
 def test_the_shim_keeps_paths_and_devices_to_itself(shimmed: str) -> None:
     client = Client(base_url=shimmed, api_key="k", retry=RetryPolicy(max_attempts=1))
     with client, pytest.raises(LastwordError) as caught:

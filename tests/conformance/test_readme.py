@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -11,7 +12,7 @@ import pytest
 
 from lastword.conformance._endings import ask_lastword, ask_stock, markdown, play_endings
 from lastword.demo import BEGIN, END
-from lastword.testing import ScriptedServer, stream
+from lastword.testing import ScriptedServer, answer, stream
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -24,7 +25,7 @@ def example() -> str:
 
 
 @pytest.mark.parametrize(
-    ("answer", "last_line"),
+    ("exchange", "last_line"),
     [
         (stream("Hel", "lo"), "completed"),
         (stream("Hel", end="truncate"), "incomplete: stream_incomplete, retryable: True, received: 'Hel'"),
@@ -34,16 +35,24 @@ def example() -> str:
         ),
     ],
 )
-def test_the_example_runs_as_it_is_printed(answer: dict[str, object], last_line: str) -> None:
+def test_the_example_runs_as_it_is_printed(exchange: dict[str, object], last_line: str) -> None:
     source = example()
     address = "http://127.0.0.1:8000/v1"
     assert source.count(address) == 1
-    with ScriptedServer([answer]) as server:
+    with ScriptedServer([exchange]) as server:
         command = [sys.executable, "-W", "error", "-c", source.replace(address, server.base_url)]
         run = subprocess.run(command, capture_output=True, text=True, timeout=50, check=False)
     assert (run.returncode, run.stderr) == (0, "")
     assert run.stdout.splitlines()[0] in ("Hello", "Hel")
     assert run.stdout.splitlines()[-1] == last_line
+
+
+def test_the_second_example_runs_too() -> None:
+    (source,) = [block for block in re.findall(r"```python\n(.*?)```", README, re.DOTALL) if "with_outcome" in block]
+    with ScriptedServer([answer("Hello")]) as server:
+        environment = {**os.environ, "LASTWORD_BASE_URL": server.base_url}
+        command = [sys.executable, "-W", "error", "-c", f"{source}\nassert outcome.completed and done.choices"]
+        subprocess.run(command, env=environment, timeout=50, check=True)
 
 
 def test_the_example_has_ten_lines_or_so() -> None:

@@ -48,14 +48,15 @@ def admit(
     n = body.get("n") or 1
     if not isinstance(n, int) or n < 1:
         raise RefusedError(400, _BAD, f"n must be at least 1, got {n}.", "n")
-    _tell_shim(prompts, max_model_len, sequences=n * len(prompts))
+    # As in vLLM, what does not fit is cut without a word.
+    max_tokens = max(1, min(asked or DEFAULT_TOKENS, max_model_len - longest))
+    _tell_shim(prompts, max_model_len, sequences=n * len(prompts), effective=max_tokens)
     return body, Answer(
         id=("chatcmpl-" if chat else "cmpl-") + headers.get("x-request-id", f"embedded-{number}"),
         chat=chat,
         choices=n * len(prompts),
         prompt_tokens=sum(len(prompt.split()) for prompt in prompts),
-        # As in vLLM, what does not fit is cut without a word.
-        max_tokens=max(1, min(asked or DEFAULT_TOKENS, max_model_len - longest)),
+        max_tokens=max_tokens,
         seed=int(body.get("seed") or zlib.crc32(raw)),
         ending=ending,
         limited=asked is not None,
@@ -63,7 +64,7 @@ def admit(
     )
 
 
-def _tell_shim(prompts: list[str], max_model_len: int, *, sequences: int) -> None:
+def _tell_shim(prompts: list[str], max_model_len: int, *, sequences: int, effective: int) -> None:
     ticket = current()
     if ticket is None:  # bare
         return
@@ -72,6 +73,7 @@ def _tell_shim(prompts: list[str], max_model_len: int, *, sequences: int) -> Non
             ticket.admit(len(prompt.split()), max_model_len=max_model_len)
     except Refused as error:
         raise RefusedError(400, _BAD, str(error), "max_tokens") from error
+    ticket.effective_max_tokens = effective
     ticket.submitted(sequences=sequences)
     ticket.scheduled()
 
