@@ -181,7 +181,7 @@ def _with_headers(info: ErrorInfo, headers: Mapping[str, str], *, now: float) ->
 
 def _build(fields: Fields, *, raw: str) -> ErrorInfo:
     status = fields.get("status") or _status_in(_text(fields.get("code")))
-    code, details = _code_of(fields, status)
+    code, details, unsure = _code_of(fields, status)
     should_retry = fields["retryable"] if isinstance(fields.get("retryable"), bool) else None
     milliseconds = _number(fields.get("retry_after_ms"))
     origin = _text(fields.get("origin")) or "engine"
@@ -190,7 +190,7 @@ def _build(fields: Fields, *, raw: str) -> ErrorInfo:
         category=str(Category.FIXABLE),
         outcome="failed",
         retryable=False,
-        message=fields["message"] or f"the server reported {code} without a message",
+        message=_readable(fields["message"]) or f"the server reported {code} without a message",
         type=_text(fields.get("type")),
         param=_text(fields.get("param")),
         status=status,
@@ -203,38 +203,43 @@ def _build(fields: Fields, *, raw: str) -> ErrorInfo:
     )
     known = CODES.get(code)
     category = _unknown_category(fields, status) if known is None else known.category
-    unsure = "upstream_code" in details and status is None  # nothing but a code that nobody here knows
+    outcome = known.outcome if known else "cancelled" if category is Category.CANCELLED else "failed"
     return replace(
         info,
         category=str(category),
-        outcome="failed" if known is None else str(known.outcome),
+        outcome=str(outcome),
         retryable=category is Category.RETRYABLE and should_retry is not False and not unsure,
     )
 
 
-def _code_of(fields: Fields, status: int | None) -> tuple[str, dict[str, Any]]:
-    """The order of CLS-2: the body's own code; what its words say; its type; its status; then a generic type."""
+def _code_of(fields: Fields, status: int | None) -> tuple[str, dict[str, Any], bool]:
+    """The order of CLS-2: the body's own code; what its words say; its type; its status; then a generic type.
+
+    Returns the code, the details, and whether a code that nobody here knows was all there was to go by (ERR-6).
+    """
     raw = _text(fields.get("code")) or None
     type_, param = _text(fields.get("type")) or "", _text(fields.get("param")) or ""
     details: dict[str, Any] = {}
     if raw is not None and raw in CODES:
-        return raw, details
+        return raw, details, False
     if raw is not None and raw in CODE_ALIASES:
-        return str(CODE_ALIASES[raw]), details
+        return str(CODE_ALIASES[raw]), details, False
     if raw is not None and _status_in(raw) is None:
         if "contract" in fields or _text(fields.get("category")) in _CATEGORIES:
-            return raw, details
+            return raw, details, False
         details["upstream_code"] = raw
     code = TYPE_ALIASES.get(type_) or PARAM_CODES.get(param)
     for pattern, patterned, names in _PATTERNS:
         found = pattern.search(fields["message"][:MAX_RAW]) if code in (None, patterned) else None
         if found is not None:
-            return str(patterned), details | dict(zip(names, map(int, found.groups()), strict=True))
+            return str(patterned), details | dict(zip(names, map(int, found.groups()), strict=True)), False
     if code is None and status == 404 and param == "model":
         code = Code.MODEL_NOT_FOUND
     if code is None and status is not None:
         code = STATUS_CODES.get(status) or (Code.INTERNAL_SERVER_ERROR if status >= 500 else Code.INVALID_REQUEST_ERROR)
-    return str(code or GENERIC_TYPES.get(type_) or Code.INTERNAL_SERVER_ERROR), details
+    if code is not None:
+        return str(code), details, False
+    return str(GENERIC_TYPES.get(type_, Code.INTERNAL_SERVER_ERROR)), details, bool(details)
 
 
 def _unknown_category(fields: Fields, status: int | None) -> Category:
@@ -261,6 +266,11 @@ def _number(value: object) -> float | None:
     except (ValueError, OverflowError):
         return None
     return number if math.isfinite(number) and number >= 0 else None
+
+
+def _readable(message: str) -> str:
+    """A message that can be printed and is no longer than a page; ``raw`` has the rest."""
+    return message[:MAX_RAW].encode("utf-8", "replace").decode()
 
 
 def _text(value: object) -> str | None:

@@ -908,7 +908,7 @@ MESSAGE_PATTERNS: Final[tuple[tuple[str, Code], ...]] = (
         Code.SERVER_SHUTTING_DOWN,
     ),
     (
-        "\\bmodel\\b.{0,200}\\b(?:does not exist|not found)",
+        "^(?:[Tt]he )?[Mm]odel\\b.{0,200}\\b(?:does not exist|not found)",
         Code.MODEL_NOT_FOUND,
     ),
 )

@@ -18,6 +18,7 @@ from lastword._codes import FINISH_REASONS, PROFILES, Code, Profile
 from lastword._envelopes import shown
 from lastword._outcome import Partial, ToolCall
 from lastword._sse import ServerSentEvent
+from lastword._tool_calls import ToolCallAssembly
 
 WireEnd = Literal["complete", "truncated", "reset"]
 """How a body ended: as its framing says it must, before that, or by a reset connection."""
@@ -59,7 +60,7 @@ class StreamTracker:
         self._expected = expected_choices
         self._profile = profile
         self._texts: dict[int, list[str]] = {}
-        self._calls: dict[tuple[int, int], dict[str, Any]] = {}
+        self._calls = ToolCallAssembly()
 
     def accept(self, event: ServerSentEvent) -> dict[str, Any] | None:
         """Take one event; return the chunk to hand over, or None if it is none."""
@@ -105,10 +106,12 @@ class StreamTracker:
             known = FINISH_REASONS.get(reason or "")
             if known is not None and known.code is not None:
                 message = f"the engine ended choice {index} with finish_reason {reason!r}"
-                return make_error(known.code, message, origin="engine", details={"finish_reason": reason})
+                return make_error(
+                    known.code, message, origin="engine", details={"finish_reason": reason, "choice": index}
+                )
         if self.error is not None:
             return self.error
-        if self.terminal is None and not self._may_end_without_done(wire):
+        if self.terminal is None and not self._may_end_without_done(wire, pending):
             return self._unterminated(wire, pending)
         return self._unfinished() or self._unknown()
 
@@ -126,7 +129,7 @@ class StreamTracker:
     def tool_calls(self) -> list[ToolCall]:
         """The tool calls of choices that have finished; one that ``length`` cut short is withheld (TOOL-2)."""
         success = {i: r for i, r in self.finish_reasons.items() if r and (k := FINISH_REASONS.get(r)) and k.success}
-        calls = [call for call in self._all_calls() if call.choice in success]
+        calls = [call for call in self._calls.all() if call.choice in success]
         return [call for call in calls if success[call.choice] != "length" or call.whole]
 
     @property
@@ -140,7 +143,7 @@ class StreamTracker:
         return Partial(
             text=self.text,
             texts=self.texts,
-            tool_calls=tuple(self._all_calls()),
+            tool_calls=tuple(self._calls.all()),
             usage=self.usage,
             finish_reasons=dict(self.finish_reasons),
             chunks=self.chunks,
@@ -161,9 +164,9 @@ class StreamTracker:
                         if name == "content":
                             self._add_text(index, value)
                         elif name == "tool_calls":
-                            self._add_calls(index, value, whole=part == "message")
+                            self._calls.add(index, value, whole=part == "message")
                         elif name == "function_call":
-                            self._add_calls(index, [{"index": 0, "function": value}], whole=False)
+                            self._calls.add(index, [{"index": 0, "function": value}], whole=False)
             elif delta is not None:
                 return self._malformed(f"a choice's {part} is no object", chunk)
             text = choice.get("text")
@@ -190,40 +193,10 @@ class StreamTracker:
                 parts.append(value)
 
     def _finish(self, index: int, reason: str) -> None:
-        known = FINISH_REASONS.get(self.finish_reasons.get(index) or "")
-        if known is None or known.success:  # a bad end is never taken back
+        held = self.finish_reasons.get(index)
+        known = FINISH_REASONS.get(held or "")
+        if not held or (known is not None and known.success):  # a bad or unknown end is never taken back (FIN-3)
             self.finish_reasons[index] = reason
-
-    def _add_calls(self, choice: int, calls: object, *, whole: bool) -> None:
-        for position, call in enumerate(calls if isinstance(calls, list) else ()):
-            if not isinstance(call, dict):
-                continue
-            function = call.get("function")
-            function = function if isinstance(function, dict) else {}
-            held = self._calls.setdefault(self._call_key(choice, call, position if whole else None), {"arguments": []})
-            held["id"] = held.get("id") or shown(call.get("id") or "") or None
-            held["name"] = held.get("name") or shown(function.get("name") or "")
-            arguments = function.get("arguments")
-            if arguments:
-                held["arguments"].append(shown(arguments))
-
-    def _call_key(self, choice: int, call: Mapping[str, Any], position: int | None) -> tuple[int, int]:
-        if position is not None:  # in a whole answer it is certain; an index may be the same in all
-            return choice, position
-        index = call.get("index")
-        if isinstance(index, int):
-            return choice, index
-        mine = [key for key in self._calls if key[0] == choice]  # some servers send no index: a new id, a new call
-        known = [key for key in mine if self._calls[key].get("id") == call.get("id")]
-        if known or (mine and not call.get("id")):
-            return (known or mine)[-1]
-        return choice, len(mine)
-
-    def _all_calls(self) -> list[ToolCall]:
-        return [
-            ToolCall(held["id"], held["name"], "".join(held["arguments"]), choice, index)
-            for (choice, index), held in sorted(self._calls.items())
-        ]
 
     def _not_json(self, name: str, data: str) -> None:
         stripped = data.strip()
@@ -247,8 +220,9 @@ class StreamTracker:
         self.reject(_malformed(what, value))
         return False
 
-    def _may_end_without_done(self, wire: WireEnd) -> bool:
-        return wire == "complete" and self._profile is not None and self._profile.accepts_missing_done
+    def _may_end_without_done(self, wire: WireEnd, pending: bool) -> bool:
+        whole = wire == "complete" and not pending  # half an event may have been an error's
+        return whole and self._profile is not None and self._profile.accepts_missing_done
 
     def _unterminated(self, wire: WireEnd, pending: bool) -> ErrorInfo:
         chunks = "1 chunk" if self.chunks == 1 else f"{self.chunks} chunks"
@@ -275,7 +249,8 @@ class StreamTracker:
         for index, reason in self.finish_reasons.items():
             if reason and reason not in FINISH_REASONS:
                 message = f"choice {index} ended with the finish_reason {reason!r}, which this version does not know"
-                return make_error(Code.UNKNOWN_FINISH_REASON, message, details={"finish_reason": reason})
+                details = {"finish_reason": reason, "choice": index}
+                return make_error(Code.UNKNOWN_FINISH_REASON, message, details=details)
         return None
 
 

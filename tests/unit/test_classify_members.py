@@ -102,7 +102,8 @@ def test_a_hint_is_written_in_whole_milliseconds(seconds: float, expected: int) 
 def test_a_code_of_a_later_contract(status: int, members: dict[str, Any], category: str, retryable: bool) -> None:
     """It stays as it came; the body's category, else the status, says what to do with it (ERR-6)."""
     info = classify(status, {"error": {"message": "m", "code": "brand_new", **members}})
-    assert (info.code, info.category, info.outcome, info.retryable) == ("brand_new", category, "failed", retryable)
+    outcome = "cancelled" if category == "cancelled" else "failed"
+    assert (info.code, info.category, info.outcome, info.retryable) == ("brand_new", category, outcome, retryable)
 
 
 def test_a_code_of_a_later_contract_in_a_frame_is_not_guessed_retryable() -> None:
@@ -238,3 +239,17 @@ def test_make_error_takes_everything_from_the_registry(code: Code) -> None:
     info = make_error(code, "m")
     assert (info.code, info.category, info.outcome) == (code, known.category, known.outcome)
     assert info.retryable == (known.category is Category.RETRYABLE)
+
+
+def test_an_unknown_code_beside_a_known_type_is_what_the_type_says() -> None:
+    """There is more to go by than the code that nobody knows."""
+    info = classify_frame("", {"error": {"message": "m", "code": "x", "type": "overloaded_error"}})
+    assert info is not None
+    assert (info.code, info.retryable, info.details) == ("queue_overloaded", True, {"upstream_code": "x"})
+
+
+def test_a_message_can_always_be_printed() -> None:
+    """Half a surrogate pair and a megabyte are a server's privilege and no reader's burden."""
+    info = classify_frame("", {"error": {"message": "\ud800" + "x" * 1_000_000, "code": 400}})
+    assert info is not None
+    assert info.message.encode() == ("?" + "x" * (MAX_RAW - 1)).encode()

@@ -287,3 +287,15 @@ def test_a_whole_answer_gets_the_same_verdicts(body: object, choices: int, expec
     tracker.accept_body(body)
     terminal: Literal["done", "error"] = "error" if expected is Code.MALFORMED_RESPONSE else "done"
     assert (code(tracker.end()), tracker.terminal) == (expected, terminal)
+
+
+def test_half_an_event_is_not_excused_by_a_profile() -> None:
+    """A server that never sends [DONE] may still have been cut off: half an event may have been an error's."""
+    info = feed(STOP, profile="no-done").end(pending=True)
+    assert (info and info.code) == "stream_incomplete"
+
+
+def test_an_unknown_end_is_not_taken_back() -> None:
+    """``stop`` after a finish_reason that nobody knows does not turn it into success (FIN-3)."""
+    info = feed(chunk("a", "weird"), STOP, "[DONE]").end()
+    assert (info and info.code) == "unknown_finish_reason"
