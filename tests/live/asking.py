@@ -42,7 +42,6 @@ def connected(
     timeout: float = 60,
 ) -> Iterator[http.client.HTTPConnection]:
     """A connection with the request sent; closed on leaving, whatever the server is doing."""
-    step_back(server)
     connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=timeout)
     sent = body if isinstance(body, bytes) else json.dumps(body).encode()
     try:

@@ -97,7 +97,7 @@ def test_sigterm_without_time_to_finish(fresh_vllm: VllmServer, _round: int) -> 
 def test_sigterm_with_time_to_finish(fresh_vllm: VllmServer, frozen: bool, _round: int) -> None:
     """Open requests finish, new ones are refused at once; with an engine that does nothing any more they are ended."""
     server = fresh_vllm
-    length = {"max_tokens": 900, "min_tokens": 900}  # two seconds on an idle machine
+    length = {"max_tokens": 700, "min_tokens": 700}  # under two seconds on an idle machine
     stream, whole = started(server, stream=True, **length), started(server, stream=False, **length)
     if frozen:
         server.signal_engine(signal.SIGSTOP)
