@@ -21,11 +21,13 @@ from lastword._config import configure
 from lastword._deadline import Deadline, Timeouts
 from lastword._endpoints import Endpoint, read_answer
 from lastword._errors import error_of
+from lastword._exit import disown_in_children
 from lastword._outcome import Outcome
 from lastword._request import prepare
 from lastword._retry import RetryPolicy
 from lastword._transport._guard import AsyncGuard
 from lastword._transport._httpx import async_transport
+from lastword._transport._pool import to_the_end
 from lastword._wire import async_read, async_send, error_limit
 
 
@@ -59,6 +61,7 @@ class AsyncClient:
         self.chat = AsyncChat(self._request, self._stream)
         self.completions = AsyncCompletions(self._request, self._stream)
         self.models = AsyncModels(self._request, self._stream)
+        disown_in_children(self)
 
     @property
     def base_url(self) -> str:
@@ -92,10 +95,15 @@ class AsyncClient:
         for guard in list(self._running):
             guard.cancel()
 
+    def _disown(self) -> None:
+        """In a forked child: the calls are the parent's."""
+        for guard in self._running:
+            guard.disown()
+
     async def _tidy(self) -> None:
         """Give back what streams abandoned without an ``await`` held; their sockets are shut already."""
         while self._orphans:
-            await self._orphans.pop().aclose()
+            await to_the_end(self._orphans.pop().aclose())
 
     async def _call(self, endpoint: Endpoint, params: Mapping[str, object]) -> tuple[Call, AsyncGuard]:
         await self._tidy()
@@ -109,8 +117,8 @@ class AsyncClient:
         return Call(request, deadline, guard, config.retry, config.budget, config.profile), guard
 
     async def _request(self, endpoint: Endpoint, params: Mapping[str, object]) -> tuple[Any, Outcome]:
+        build = endpoint.async_answer()  # first: what fails before the call leaves nothing to tidy up
         call, guard = await self._call(endpoint, params)
-        build = endpoint.async_answer()
 
         async def attempt() -> Any:
             response = await async_send(self._transport, self._config.base_url, call)
@@ -126,12 +134,13 @@ class AsyncClient:
     async def _stream(
         self, endpoint: Endpoint, params: Mapping[str, object], *, quiet: bool = False
     ) -> AsyncStream[Any]:
+        build = endpoint.chunk()
         call, guard = await self._call(endpoint, params)
         stream: AsyncStream[Any] = AsyncStream(
             self._transport,
             self._config.base_url,
             call,
-            endpoint.chunk(),
+            build,
             lambda: self._running.discard(guard),
             orphans=self._orphans,
             quiet=quiet,

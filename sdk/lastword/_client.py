@@ -19,7 +19,7 @@ from lastword._config import configure
 from lastword._deadline import Deadline, Timeouts
 from lastword._endpoints import Endpoint, read_answer
 from lastword._errors import error_of
-from lastword._exit import close_at_exit
+from lastword._exit import close_at_exit, disown_in_children
 from lastword._outcome import Outcome
 from lastword._request import prepare
 from lastword._resources import Chat, Completions, Models, WithOutcome
@@ -27,6 +27,7 @@ from lastword._retry import RetryPolicy
 from lastword._stream import Stream
 from lastword._transport._guard import SyncGuard
 from lastword._transport._httpx import sync_transport
+from lastword._transport._pool import forget_connections
 from lastword._wire import error_limit, read, send
 
 
@@ -61,13 +62,14 @@ class Client:
             ssl_context=ssl_context,
         )
         self._transport = sync_transport(self._config.base_url, ssl_context)
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._running: set[SyncGuard] = set()
         self._closed = False
         self.chat = Chat(self._request, self._stream)
         self.completions = Completions(self._request, self._stream)
         self.models = Models(self._request, self._stream)
         close_at_exit(self)
+        disown_in_children(self)
 
     @property
     def base_url(self) -> str:
@@ -107,6 +109,14 @@ class Client:
         for guard in running:
             guard.cancel()
 
+    def _disown(self) -> None:
+        """In a forked child: calls and connections are the parent's, and neither of the two may disturb the other."""
+        self._lock = threading.RLock()
+        for guard in self._running:
+            guard.disown()
+        self._running = set()
+        forget_connections(self._transport)
+
     def _call(self, endpoint: Endpoint, params: Mapping[str, object]) -> tuple[Call, SyncGuard]:
         config = self._config
         request = prepare(endpoint.method, endpoint.path, params, headers=config.headers, timeouts=config.timeouts)
@@ -123,8 +133,8 @@ class Client:
             self._running.discard(guard)
 
     def _request(self, endpoint: Endpoint, params: Mapping[str, object]) -> tuple[Any, Outcome]:
+        build = endpoint.answer()  # first: what fails before the call leaves nothing to tidy up
         call, guard = self._call(endpoint, params)
-        build = endpoint.answer()
 
         def attempt() -> Any:
             response = send(self._transport, self._config.base_url, call)
@@ -138,12 +148,13 @@ class Client:
         return result, call.outcome(None)
 
     def _stream(self, endpoint: Endpoint, params: Mapping[str, object], *, quiet: bool = False) -> Stream[Any]:
+        build = endpoint.chunk()
         call, guard = self._call(endpoint, params)
         stream: Stream[Any] = Stream(
             self._transport,
             self._config.base_url,
             call,
-            endpoint.chunk(),
+            build,
             lambda: self._finished(guard),
             quiet=quiet,
         )

@@ -108,6 +108,7 @@ class Stream(StreamState[T]):
             self._end(error)
             raise
         except BaseException:  # KeyboardInterrupt and the like: the socket must not outlive it
+            self._busy = False
             self.close()
             raise
 

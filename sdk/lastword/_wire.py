@@ -9,7 +9,9 @@ from urllib.parse import urljoin, urlsplit
 import httpx
 
 from lastword._call import MAX_ERROR_BODY, Answer, Call
+from lastword._transport._guard import AsyncGuard
 from lastword._transport._httpx import RAISED
+from lastword._transport._pool import close_unused, to_the_end
 
 MAX_DRAIN: Final = 64 * 1024
 """How much of a body is read after its terminal event, in bytes (STR-9)."""
@@ -78,8 +80,8 @@ def drain(call: Call, response: httpx.Response, body: Iterator[bytes]) -> None:
 
 def let_go(call: Call, response: httpx.Response) -> None:
     """Close the response: the connection goes back to the pool if its body was read, else it is closed."""
+    call.guard.release()  # first: once the pool has it, the connection may serve another call, and no cancel of ours
     response.close()
-    call.guard.release()
 
 
 async def async_send(transport: httpx.AsyncHTTPTransport, base_url: str, call: Call) -> httpx.Response:
@@ -90,10 +92,13 @@ async def async_send(transport: httpx.AsyncHTTPTransport, base_url: str, call: C
             response = await transport.handle_async_request(_request(call, url, headers))
         except RAISED as error:
             raise call.broken(error) from error
+        except BaseException:
+            await to_the_end(close_unused(transport, cast(AsyncGuard, call.guard)))
+            raise
         url = _received(call, response, url, headers)
         if not url:
             return response
-        await response.aclose()
+        await to_the_end(response.aclose())
     raise call.malformed(f"more than {_MAX_REDIRECTS} redirects, the last to {url}", b"")
 
 
@@ -139,8 +144,8 @@ async def async_drain(call: Call, response: httpx.Response, body: AsyncIterator[
 
 async def async_let_go(call: Call, response: httpx.Response) -> None:
     """As ``let_go``."""
-    await response.aclose()
     call.guard.release()
+    await to_the_end(response.aclose())
 
 
 def is_stream(call: Call) -> bool:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import socket
 import ssl
 from collections.abc import Awaitable, Callable, Iterable
+from contextlib import suppress
 from typing import Any, TypeVar, cast
 
 import anyio
@@ -17,9 +20,9 @@ _T = TypeVar("_T")
 class GuardedAsyncStream(httpcore.AsyncNetworkStream):
     """One TCP or TLS connection: httpcore's own stream, with the guard's scope around each wait."""
 
-    def __init__(self, stream: httpcore.AsyncNetworkStream) -> None:
+    def __init__(self, stream: httpcore.AsyncNetworkStream, raw_socket: Any = None) -> None:
         self._stream = stream
-        self._raw_socket = stream.get_extra_info("socket")
+        self._raw_socket = raw_socket or _can_be_shut(stream.get_extra_info("socket"))
 
     async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
         guard = cast(AsyncGuard, timeout)
@@ -36,13 +39,18 @@ class GuardedAsyncStream(httpcore.AsyncNetworkStream):
         guard = cast(AsyncGuard, timeout)
         guard.deadline.connected()
         guard.hold(self._raw_socket)
+        guard.unused = None
         try:
             await _guarded(guard, lambda: self._stream.write(buffer))
         except Stopped as error:
             raise httpcore.WriteTimeout("the wait to send ran out") from error
 
     async def aclose(self) -> None:
-        await self._stream.aclose()
+        try:
+            await self._stream.aclose()
+        finally:
+            if isinstance(self._raw_socket, socket.socket):
+                self._raw_socket.close()
 
     async def start_tls(
         self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
@@ -51,9 +59,9 @@ class GuardedAsyncStream(httpcore.AsyncNetworkStream):
         guard.connecting()
         guard.hold(self._raw_socket)
         try:
-            return GuardedAsyncStream(
-                await _guarded(guard, lambda: self._stream.start_tls(ssl_context, server_hostname))
-            )
+            stream = await _guarded(guard, lambda: self._stream.start_tls(ssl_context, server_hostname))
+            guard.unused = guarded = GuardedAsyncStream(stream, self._raw_socket)
+            return guarded
         except Stopped as error:
             await self.aclose()
             raise httpcore.ConnectTimeout("the wait for a connection ran out") from error
@@ -83,7 +91,8 @@ class GuardedAsyncBackend(httpcore.AsyncNetworkBackend):
             return self._backend.connect_tcp(host, port, local_address=local_address, socket_options=socket_options)
 
         try:
-            return GuardedAsyncStream(await _guarded(guard, connect))
+            guard.unused = guarded = GuardedAsyncStream(await _guarded(guard, connect))
+            return guarded
         except Stopped as error:
             raise httpcore.ConnectTimeout("the wait for a connection ran out") from error
 
@@ -101,3 +110,12 @@ async def _guarded(guard: AsyncGuard, wait: Callable[[], Awaitable[_T]]) -> _T:
         return await wait()
     guard.after(scope)
     raise Stopped
+
+
+def _can_be_shut(raw_socket: Any) -> Any:
+    """``raw_socket``, or where the loop does not let go of it (uvloop) a handle of our own on the same connection."""
+    if not type(raw_socket).__module__.startswith("uvloop"):
+        return raw_socket
+    with suppress(OSError):  # no free descriptor
+        return socket.socket(fileno=os.dup(raw_socket.fileno()))
+    return None

@@ -10,11 +10,14 @@ import socket
 import threading
 import time
 from contextlib import suppress
-from typing import Any
+from queue import Empty, SimpleQueue
+from typing import Any, TypeVar
 
 import anyio
 
 from lastword._deadline import Deadline, Timer
+
+T = TypeVar("T")
 
 DRAIN_SECONDS = 0.1
 """How long the rest of a body may take after its terminal event, so that the connection can be used again (STR-9)."""
@@ -70,14 +73,18 @@ class Guard:
 
 
 class SyncGuard(Guard):
-    """The guard of a blocking call; ``cancel`` may be called from any thread."""
+    """The guard of a blocking call; ``cancel`` may be called from any thread.
+
+    Also from a signal handler or a finaliser, which interrupt a thread in the middle of anything: hence the lock that its
+    own thread may take again, and queues of the one kind that may be filled while the same thread takes from them.
+    """
 
     def __init__(self, deadline: Deadline) -> None:
         super().__init__(deadline)
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._socket: socket.socket | None = None
-        self._woken = threading.Event()
-        self._awaited: threading.Event | None = None
+        self._woken: SimpleQueue[None] = SimpleQueue()
+        self._awaited: SimpleQueue[Any] | None = None
 
     def hold(self, sock: socket.socket) -> float | None:
         """``sock`` is about to be waited on; returns and raises as ``wait_seconds``."""
@@ -93,26 +100,37 @@ class SyncGuard(Guard):
         """End the call: wake whoever waits, and shut the socket down so that the server sees it at once."""
         with self._lock:
             self.cancelled = True
-            self._woken.set()
+            self._woken.put(None)
             if self._awaited is not None:
-                self._awaited.set()
+                self._awaited.put(None)
             if self._socket is not None:
                 with suppress(OSError):  # not connected, or closed already
                     socket.socket.shutdown(self._socket, socket.SHUT_RDWR)  # past SSLSocket's, which races a reader
 
-    def wait_for(self, event: threading.Event) -> None:
-        """Wait until ``event`` is set.  Raises ``Stopped`` if the timers or a cancellation came first."""
-        self._awaited = event
-        if not event.wait(self.wait_seconds()):
+    def wait_for(self, answers: SimpleQueue[T]) -> T:
+        """Wait for the first of ``answers``.  Raises ``Stopped`` if the timers or a cancellation came first."""
+        self._awaited = answers
+        try:
+            answer = answers.get(timeout=self.wait_seconds())
+        except Empty:
             self.expire()
-            raise Stopped
-        self._awaited = None
+            raise Stopped from None
+        finally:
+            self._awaited = None
         if self.cancelled:
             raise Stopped
+        return answer
 
     def sleep(self, seconds: float) -> None:
         """Wait between attempts; a cancellation ends it."""
-        self._woken.wait(seconds)
+        with suppress(Empty):
+            self._woken.get(timeout=seconds)
+
+    def disown(self) -> None:
+        """In a forked child: the call and its socket are the parent's."""
+        self._lock = threading.RLock()  # another thread of the parent may have held it
+        self.cancelled = True
+        self._socket = None
 
 
 class AsyncGuard(Guard):
@@ -120,6 +138,7 @@ class AsyncGuard(Guard):
 
     def __init__(self, deadline: Deadline) -> None:
         super().__init__(deadline)
+        self.unused: Any = None  # a connection that was opened for this call, until something is sent
         self._scope: anyio.CancelScope | None = None
         self._raw_socket: Any = None
 
@@ -158,6 +177,11 @@ class AsyncGuard(Guard):
         if self._raw_socket is not None:
             with suppress(OSError):
                 self._raw_socket.shutdown(socket.SHUT_RDWR)
+
+    def disown(self) -> None:
+        """In a forked child: the call and its socket are the parent's."""
+        self.cancelled = True
+        self._raw_socket = None
 
     async def sleep(self, seconds: float) -> None:
         """Wait between attempts; a cancellation ends it."""

@@ -15,6 +15,7 @@ import httpcore
 import httpx
 
 from lastword._transport._async import GuardedAsyncBackend
+from lastword._transport._pool import make_interruptible
 from lastword._transport._sync import GuardedBackend
 
 _LIMITS: Final = httpx.Limits(
@@ -82,6 +83,7 @@ def sync_transport(base_url: str, ssl_context: ssl.SSLContext | None) -> httpx.H
     """A pool of connections to ``base_url``, through the environment's proxy if it names one."""
     transport = httpx.HTTPTransport(limits=_LIMITS, **_options(base_url, ssl_context))
     transport._pool._network_backend = GuardedBackend()  # httpx passes every other option of the pool on
+    make_interruptible(transport)
     return transport
 
 

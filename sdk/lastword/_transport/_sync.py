@@ -7,6 +7,7 @@ import socket
 import ssl
 import threading
 from collections.abc import Iterable
+from queue import SimpleQueue
 from typing import Any, cast
 
 import httpcore
@@ -112,8 +113,11 @@ class GuardedBackend(httpcore.NetworkBackend):
         except (Stopped, TimeoutError, OSError) as error:
             raise _connect_error(error, guard) from error
         for family, kind, protocol, _, address in addresses:
-            sock = socket.socket(family, kind, protocol)
+            sock: socket.socket | None = None
             try:
+                sock = socket.socket(
+                    family, kind, protocol
+                )  # fails where the family is switched off, or without a free descriptor
                 for option in (*(socket_options or ()), (socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)):
                     sock.setsockopt(*option)
                 if local_address is not None:
@@ -121,7 +125,8 @@ class GuardedBackend(httpcore.NetworkBackend):
                 sock.settimeout(guard.hold(sock))
                 sock.connect(address)
             except BaseException as error:
-                sock.close()
+                if sock is not None:
+                    sock.close()
                 if isinstance(error, OSError) and not isinstance(error, TimeoutError) and not guard.cancelled:
                     last = error  # the next address may answer
                     continue
@@ -151,21 +156,19 @@ def _look_up(host: str, port: int, guard: SyncGuard) -> _Addresses:
         return socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
     except socket.gaierror:
         pass
-    found: list[_Addresses | OSError] = []
-    done = threading.Event()
+    answers: SimpleQueue[_Addresses | OSError] = SimpleQueue()
 
     def look_up() -> None:
         try:
-            found.append(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))
+            answers.put(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))
         except (OSError, UnicodeError) as error:
-            found.append(OSError(f"the name {host!r} cannot be looked up: {error}"))
-        done.set()
+            answers.put(OSError(f"the name {host!r} cannot be looked up: {error}"))
 
     threading.Thread(target=look_up, name="lastword-lookup", daemon=True).start()
-    guard.wait_for(done)
-    if isinstance(found[0], OSError):
-        raise found[0]
-    return found[0]
+    answer = guard.wait_for(answers)
+    if isinstance(answer, OSError):
+        raise answer
+    return answer
 
 
 def _is_readable(sock: socket.socket) -> bool:
