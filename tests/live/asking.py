@@ -108,7 +108,7 @@ class Asking:
 
 
 def started(server: VllmServer, *, stream: bool, **more: Any) -> Asking:
-    """A long completion that the engine is generating by now."""
+    """A long completion that the engine is generating by now; `step_back` first if it must not end too soon."""
     before = server.metric("vllm:generation_tokens_total")
     asking = Asking(server, {**LONG, "stream": stream, **more})
     server.wait_for(lambda: server.metric("vllm:generation_tokens_total") > before + 5, "generation", 20)
