@@ -124,7 +124,7 @@ def classify_response(
             "message": describe_text(status, text),
             "origin": "gateway" if text.strip() else "engine",  # an engine's errors are JSON
         }
-        fields["status"] = status
+        fields["http_status"] = status
     return _with_headers(_build(fields, raw=text), headers, now=time.time() if now is None else now)
 
 
@@ -180,8 +180,9 @@ def _with_headers(info: ErrorInfo, headers: Mapping[str, str], *, now: float) ->
 
 
 def _build(fields: Fields, *, raw: str) -> ErrorInfo:
-    status = fields.get("status") or _status_in(_text(fields.get("code")))
-    code, details, unsure = _code_of(fields, status)
+    stated = fields.get("status") or _status_in(_text(fields.get("code")))  # in the body, which goes first (CLS-2)
+    status: int | None = fields.get("http_status") or stated
+    code, details, unsure = _code_of(fields, stated or status)
     should_retry = fields["retryable"] if isinstance(fields.get("retryable"), bool) else None
     milliseconds = _number(fields.get("retry_after_ms"))
     origin = _text(fields.get("origin")) or "engine"
@@ -202,7 +203,7 @@ def _build(fields: Fields, *, raw: str) -> ErrorInfo:
         raw=raw[:MAX_RAW],
     )
     known = CODES.get(code)
-    category = _unknown_category(fields, status) if known is None else known.category
+    category = _unknown_category(fields, stated or status) if known is None else known.category
     outcome = known.outcome if known else "cancelled" if category is Category.CANCELLED else "failed"
     return replace(
         info,

@@ -872,6 +872,10 @@ MESSAGE_PATTERNS: Final[tuple[tuple[str, Code], ...]] = (
         Code.CONTEXT_LENGTH_EXCEEDED,
     ),
     (
+        "maximum context length is (\\d+) tokens.{0,40}your prompt contains (\\d+) characters",
+        Code.CONTEXT_LENGTH_EXCEEDED,
+    ),
+    (
         "maximum context length|maximum model length|exceeds? the (?:available )?context (?:size|length|window)|exceed context limit|context_length_exceeded|prompt is too long|input is too long for requested model|reduce the length of the (?:messages|input prompt)",
         Code.CONTEXT_LENGTH_EXCEEDED,
     ),
@@ -978,6 +982,10 @@ MESSAGE_DETAILS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "request \\((\\d+) tokens\\) exceeds the available context size \\((\\d+) tokens\\)": (
             "prompt_tokens",
             "max_model_len",
+        ),
+        "maximum context length is (\\d+) tokens.{0,40}your prompt contains (\\d+) characters": (
+            "max_model_len",
+            "prompt_characters",
         ),
     }
 )

@@ -37,7 +37,8 @@ class LastwordError(Exception):
     """A request that did not complete.
 
     Every error has: ``code`` (the contract's string), ``category`` (fixable, retryable or cancelled), ``retryable``
-    (whether the same request may be sent again), ``outcome`` (failed, incomplete or cancelled), ``message``, ``type``,
+    (whether the same request may succeed later; it does not ask what has been handed over or how often it was tried:
+    see ``partial`` and ``attempts``), ``outcome`` (failed, incomplete or cancelled), ``message``, ``type``,
     ``param``, ``status`` (HTTP status or None), ``request_id``, ``retry_after`` (seconds or None), ``attempts`` (what
     each try met), ``partial`` (what was received), ``action`` (what the caller can do), ``origin`` (client, gateway,
     shim or engine: who said so), ``details`` (the numbers of the message) and ``raw`` (the server's words, cut short).
