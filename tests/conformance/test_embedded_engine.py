@@ -30,8 +30,10 @@ def shimmed() -> Iterator[str]:
         yield url
 
 
-def post(url: str, path: str = "/chat/completions", *, ending: str = "complete", **body: object) -> httpx.Response:
-    with httpx.Client(trust_env=False, timeout=2) as client:
+def post(
+    url: str, path: str = "/chat/completions", *, ending: str = "complete", patience: float = 5.0, **body: object
+) -> httpx.Response:
+    with httpx.Client(trust_env=False, timeout=patience) as client:
         return client.post(url + path, json={**BODY, **body}, headers={"x-demo-ending": ending})
 
 
@@ -129,7 +131,7 @@ def test_endings_without_events(bare: str) -> None:
         post(bare, ending="cut", stream=True)
     for ending in ("stall", "silent"):
         with pytest.raises(httpx.ReadTimeout):
-            post(bare, ending=ending, stream=True)
+            post(bare, ending=ending, stream=True, patience=0.5)
 
 
 @pytest.mark.parametrize("stream", [True, False])
