@@ -32,26 +32,21 @@ CASES = [
 @pytest.mark.parametrize(("vector", "segmentation"), CASES)
 @pytest.mark.parametrize("mode", ["sync", "async"])
 def test_vector(vector: dict[str, Any], segmentation: str, mode: Mode, request: pytest.FixtureRequest) -> None:
-    if waits(vector):
-        problems = timed(request)[request.node.nodeid].result()
-    else:
-        problems = play_client(vector, segmentation, mode)
+    played = timed(request).get(request.node.nodeid)
+    problems = play_client(vector, segmentation, mode) if played is None else played.result()
     assert not problems, "\n".join([vector["description"], *problems])
 
 
 def timed(request: pytest.FixtureRequest) -> dict[str, Problems]:
-    """Play the selected vectors that wait, side by side, when the first of them is due; all are over on return."""
+    """Play the selected vectors that wait, side by side, at the first call; all are over on return. By node id."""
     session = request.session
     if TIMED not in session.stash:
-        cases = {
-            item.nodeid: item.callspec.params
-            for item in session.items
-            if isinstance(item, pytest.Function) and getattr(item, "originalname", "") == "test_vector"
-            if item.path == request.path and waits(item.callspec.params["vector"])
-        }
+        session.stash[TIMED] = played = {}
         with ThreadPoolExecutor(AT_A_TIME) as pool:
-            session.stash[TIMED] = {
-                name: pool.submit(play_client, case["vector"], case["segmentation"], case["mode"])
-                for name, case in cases.items()
-            }
+            for item in session.items:
+                if not isinstance(item, pytest.Function) or item.function.__module__ != __name__:
+                    continue
+                case: dict[str, Any] = item.callspec.params
+                if waits(case["vector"]):
+                    played[item.nodeid] = pool.submit(play_client, case["vector"], case["segmentation"], case["mode"])
     return session.stash[TIMED]
