@@ -14,12 +14,13 @@ _Key = tuple[int, int]  # choice and index within it
 class ToolCallAssembly:
     """Every call that has begun, whole or not; nothing is repaired."""
 
-    __slots__ = ("_held", "_ids", "_latest")
+    __slots__ = ("_held", "_ids", "_latest", "_next")
 
     def __init__(self) -> None:
         self._held: dict[_Key, dict[str, Any]] = {}
         self._ids: dict[tuple[int, str], _Key] = {}
         self._latest: dict[int, _Key] = {}
+        self._next: dict[int, int] = {}
 
     def add(self, choice: int, calls: object, *, whole: bool) -> None:
         """Take the ``tool_calls`` member of a delta, or (``whole``) of a message."""
@@ -52,10 +53,11 @@ class ToolCallAssembly:
         if isinstance(index, int):
             key = (choice, index)
         elif id_:
-            key = self._ids.get((choice, id_)) or (choice, 0 if latest is None else latest[1] + 1)
+            key = self._ids.get((choice, id_)) or (choice, self._next.get(choice, 0))
         else:
             key = latest or (choice, 0)
         if id_:
             self._ids.setdefault((choice, id_), key)
         self._latest[choice] = key
+        self._next[choice] = max(self._next.get(choice, 0), key[1] + 1)
         return key

@@ -42,6 +42,7 @@ def stream(*calls: dict[str, Any], finish: str | None = "tool_calls", choice: in
         ([call(None, "a", "f", "1"), call(None, "a", None, "2")], [("a", "f", "12", 0)]),
         ([call(None, "a", "f", "1"), call(None, "b", "g", "2")], [("a", "f", "1", 0), ("b", "g", "2", 1)]),
         ([call(None, None, "f", "1")], [(None, "f", "1", 0)]),
+        ([call(None, id_, "f", id_) for id_ in "abac"], [("a", "f", "aa", 0), ("b", "f", "b", 1), ("c", "f", "c", 2)]),
     ],
 )  # fmt: skip
 def test_deltas_are_joined(calls: list[dict[str, Any]], expected: list[tuple[str | None, str, str, int]]) -> None:
