@@ -59,6 +59,7 @@ class AsyncStream(StreamState[T]):
     async def open(self) -> Self:
         """Send the request and wait for the head of the answer, over as many attempts as the policy allows."""
         await self._run(lambda: self._retrying(self._open))
+        self._handed = time.monotonic()
         return self
 
     def __aiter__(self) -> AsyncIterator[T]:
@@ -67,7 +68,7 @@ class AsyncStream(StreamState[T]):
     async def __anext__(self) -> T:
         if self.outcome is not None:
             raise self._over(StopAsyncIteration)
-        self._check_idle()
+        self._asked()
         try:
             chunk = await self._run(self._read if self._call.delivered else self._begin)
         except LastwordError:
@@ -77,8 +78,7 @@ class AsyncStream(StreamState[T]):
         if chunk is None:
             await self._end(None)
             raise self._over(StopAsyncIteration)
-        self._call.delivered = True
-        return cast(T, chunk)
+        return self._hand_over(cast(T, chunk))
 
     async def aclose(self) -> None:
         """End the stream now, from any task; a task that waits for it gets ``Cancelled``."""
@@ -187,7 +187,6 @@ class AsyncStream(StreamState[T]):
 
     async def _leave(self) -> None:
         self._busy = False
-        self._arrived = time.monotonic()
         if self._closed:
             await self._end(self._closed_error())
 

@@ -7,7 +7,7 @@ import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from lastword._codes import PROFILES, Profile
 from lastword._deadline import Timeouts
@@ -42,14 +42,17 @@ def configure(
     """Check the arguments and fill in the environment's; raises ``ValueError`` that says what to give instead."""
     url = (base_url or _environment("BASE_URL") or "https://api.openai.com/v1").rstrip("/")
     parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
+    if parts.scheme not in ("http", "https") or not parts.hostname or not _has_a_port(parts):
         raise ValueError(f"base_url={url!r}: give a URL such as http://127.0.0.1:8000/v1")
     if profile is not None and profile not in PROFILES:
         raise ValueError(f"profile={profile!r}: this version knows {', '.join(PROFILES) or 'none'}")
+    wrong = [(name, value) for name, value in (default_headers or {}).items() if not _are_texts(name, value)]
+    if wrong:
+        raise ValueError(f"default_headers: give names and values as str, not {wrong[0][0]!r}: {wrong[0][1]!r}")
     key = api_key or _environment("API_KEY")
     headers = {"user-agent": f"lastword-python/{__version__}", **(default_headers or {})}
     if key:
-        if not key.isascii() or not key.isprintable():
+        if not _are_texts(key) or not key.isascii() or not key.isprintable():
             raise ValueError("api_key: it has characters that no HTTP header can carry (a line break, perhaps)")
         headers.setdefault("authorization", f"Bearer {key}")
     policy = retry or RetryPolicy()
@@ -66,3 +69,15 @@ def configure(
 
 def _environment(name: str) -> str | None:
     return os.environ.get(f"LASTWORD_{name}") or os.environ.get(f"OPENAI_{name}")
+
+
+def _are_texts(*values: object) -> bool:
+    return all(isinstance(value, str) for value in values)
+
+
+def _has_a_port(parts: SplitResult) -> bool:
+    """Whether the port, if one is given, is one: the system would take another for 99999."""
+    try:
+        return parts.port != 0
+    except ValueError:
+        return False

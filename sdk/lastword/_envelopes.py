@@ -31,6 +31,7 @@ _NUMBERS: Final = {
     "n_ctx": "max_model_len",
 }  # llama.cpp's exceed_context_size_error
 _MAX_NESTING: Final = 8  # envelopes in envelopes; what lies deeper is no message
+_MAX_TITLE: Final = 8192  # characters in which a page must have its title; looking takes their square
 _TITLE: Final = re.compile(r"<title[^>]*>(.*?)</title>", re.IGNORECASE | re.DOTALL)
 
 
@@ -91,7 +92,7 @@ def describe_text(status: int, text: str) -> str:
     stripped = text.strip()
     if not stripped:
         return f"HTTP {status}{phrase} with an empty body"
-    title = _TITLE.search(stripped)
+    title = _TITLE.search(stripped[:_MAX_TITLE])
     if title is not None:
         return f"HTTP {status}{phrase} with an HTML page: {' '.join(title[1].split())}"
     if stripped.startswith("<"):

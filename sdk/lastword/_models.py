@@ -136,7 +136,10 @@ def _list_builder(item: Build) -> Build:
 
 
 def _to_float(value: Any) -> Any:
-    return float(value) if value.__class__ is int and float(value) == value else value
+    try:
+        return float(value) if value.__class__ is int and float(value) == value else value
+    except OverflowError:
+        return value
 
 
 def _any_builder(annotation: Any, metadata: list[Any] | None = None) -> Build:
@@ -146,7 +149,13 @@ def _any_builder(annotation: Any, metadata: list[Any] | None = None) -> Build:
     """
     from openai._models import construct_type
 
-    return lambda value: construct_type(value=value, type_=annotation, metadata=metadata)
+    def build_any(value: Any) -> Any:
+        try:
+            return construct_type(value=value, type_=annotation, metadata=metadata)
+        except OverflowError:  # an integer beyond every float
+            return value
+
+    return build_any
 
 
 def with_request_id(result: Any, request_id: str | None) -> Any:

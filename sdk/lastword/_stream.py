@@ -50,6 +50,7 @@ class Stream(StreamState[T]):
     def open(self) -> Self:
         """Send the request and wait for the head of the answer, over as many attempts as the policy allows."""
         self._run(lambda: self._retrying(self._open))
+        self._handed = time.monotonic()
         return self
 
     def __iter__(self) -> Iterator[T]:
@@ -67,7 +68,7 @@ class Stream(StreamState[T]):
     def __next__(self) -> T:
         if self.outcome is not None:
             raise self._over(StopIteration)
-        self._check_idle()
+        self._asked()
         try:
             chunk = self._run(self._read if self._call.delivered else self._begin)
         except LastwordError:
@@ -77,8 +78,7 @@ class Stream(StreamState[T]):
         if chunk is None:
             self._end(None)
             raise self._over(StopIteration)
-        self._call.delivered = True
-        return cast(T, chunk)
+        return self._hand_over(cast(T, chunk))
 
     def close(self) -> None:
         """End the stream now, from any thread; a thread that waits for it gets ``Cancelled``."""
@@ -177,7 +177,6 @@ class Stream(StreamState[T]):
     def _leave(self) -> None:
         with self._lock:
             self._busy = False
-            self._arrived = time.monotonic()
             if self._closed:
                 self._end(self._closed_error())
 

@@ -30,6 +30,8 @@ class StreamState(Generic[T]):
         self._response: httpx.Response | None = None
         self._busy = False  # somebody is inside the transport
         self._closed = False
+        self._handed = time.monotonic()  # when the caller last got something
+        self._callers_seconds = 0.0  # what the caller took since the last wait
         self._reset()
 
     @property
@@ -65,7 +67,6 @@ class StreamState(Generic[T]):
     def _reset(self) -> None:
         self._decoder = SSEDecoder()
         self._events: Iterator[ServerSentEvent] = iter(())
-        self._arrived = time.monotonic()
 
     def _take(self) -> T | None:
         """The next chunk of the events at hand; None if they are used up or the terminal event was among them."""
@@ -83,17 +84,26 @@ class StreamState(Generic[T]):
         return None
 
     def _before_wait(self) -> None:
-        """The idle timer runs while we wait, and starts again after content; the caller's own time is not counted."""
-        now = time.monotonic()
+        """The idle timer starts again after content.  The caller's own time is not counted; that of reading what the server
+        sends is, or a flood of comments would hold the timers up."""
         if self._call.tracker.progressed:
             self._call.tracker.progressed = False
-            self._call.deadline.progress(now)
+            self._call.deadline.progress(time.monotonic())
         else:
-            self._call.deadline.exclude(now - self._arrived)
+            self._call.deadline.exclude(self._callers_seconds)
+        self._callers_seconds = 0.0
 
-    def _check_idle(self) -> None:
+    def _asked(self) -> None:
+        """The caller wants the next chunk."""
         if self._busy:
             raise RuntimeError("the stream is being read already: one reader at a time")
+        self._callers_seconds += time.monotonic() - self._handed
+
+    def _hand_over(self, chunk: T) -> T:
+        """``chunk``, noting that the caller has got it."""
+        self._call.delivered = True
+        self._handed = time.monotonic()
+        return chunk
 
     def _last_word(self, error: LastwordError | None) -> bool:
         """Fix the outcome; false if it was fixed before."""

@@ -11,7 +11,7 @@ import httpx
 from lastword._call import MAX_ERROR_BODY, Answer, Call
 from lastword._transport._guard import AsyncGuard
 from lastword._transport._httpx import RAISED
-from lastword._transport._pool import close_unused, to_the_end
+from lastword._transport._pool import close_unused, spoil_if_more_came, to_the_end
 
 MAX_DRAIN: Final = 64 * 1024
 """How much of a body is read after its terminal event, in bytes (STR-9)."""
@@ -81,6 +81,7 @@ def drain(call: Call, response: httpx.Response, body: Iterator[bytes]) -> None:
 def let_go(call: Call, response: httpx.Response) -> None:
     """Close the response: the connection goes back to the pool if its body was read, else it is closed."""
     call.guard.release()  # first: once the pool has it, the connection may serve another call, and no cancel of ours
+    spoil_if_more_came(response)
     response.close()
 
 
@@ -145,6 +146,7 @@ async def async_drain(call: Call, response: httpx.Response, body: AsyncIterator[
 async def async_let_go(call: Call, response: httpx.Response) -> None:
     """As ``let_go``."""
     call.guard.release()
+    spoil_if_more_came(response)
     await to_the_end(response.aclose())
 
 

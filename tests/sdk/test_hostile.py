@@ -3,12 +3,24 @@
 from __future__ import annotations
 
 import json
+import socket
+from typing import Any
 
 import pytest
 from tests.sdk.raw import WHOLE, RawServer, event, http
-from tests.sdk.wire import MESSAGES, SHORT, chunk
+from tests.sdk.wire import AT_ONCE, MESSAGES, SHORT, chunk, takes
 
-from lastword import AuthenticationError, Client, InvalidRequest, LastwordError, RetryPolicy
+from lastword import (
+    AsyncClient,
+    AuthenticationError,
+    Client,
+    ConnectionFailed,
+    InvalidRequest,
+    LastwordError,
+    RequestTimeout,
+    RetryPolicy,
+    Timeouts,
+)
 
 HELLO = event(chunk({"content": "Hello"})["data"]) + event(chunk({}, "stop")["data"]) + event(b"[DONE]")
 REFUSED = json.dumps({"error": {"message": "no such key", "code": "unauthorized"}}).encode()
@@ -71,3 +83,125 @@ def test_a_header_that_a_proxy_adds_once_more_counts_once() -> None:
         with pytest.raises(LastwordError):
             client.chat.completions.create(model="m", messages=MESSAGES)
         assert len(server.heads) == 1
+
+
+def test_what_a_server_sends_behind_its_answer_is_nobodys_answer() -> None:
+    """A second response in the same breath would become the answer to the next request on that connection."""
+    extra = WHOLE.replace(b"Hello", b"for somebody else")
+
+    def answer(connection: socket.socket, number: int) -> bool:
+        connection.sendall(http(WHOLE) + (http(extra) if number == 1 else b""))
+        return True
+
+    with RawServer(answer) as server, client_of(server) as client:
+        for _ in range(3):
+            done = client.chat.completions.create(model="m", messages=MESSAGES)
+            assert done.choices[0].message.content == "Hello"
+        assert server.connections == 2
+
+
+@pytest.mark.anyio
+async def test_what_a_server_sends_behind_its_answer_is_nobodys_answer_async() -> None:
+    """The same for the async client, with a stream in chunked framing."""
+    extra = HELLO.replace(b"Hello", b"for somebody else")
+
+    def answer(connection: socket.socket, number: int) -> bool:
+        chunked = b"%x\r\n%s\r\n0\r\n\r\n" % (len(HELLO), HELLO)
+        head = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
+        connection.sendall(head + chunked + (http(extra, kind="text/event-stream") if number == 1 else b""))
+        return True
+
+    with RawServer(answer) as server:
+        async with AsyncClient(base_url=server.base_url, api_key="k", timeouts=SHORT) as client:
+            for _ in range(3):
+                stream = await client.chat.completions.create(model="m", messages=MESSAGES, stream=True)
+                async for _ in stream:
+                    pass
+                assert stream.text == "Hello"
+        assert server.connections == 2
+
+
+FLOODS = {
+    "comments": b": ping\n\n" * 5000,
+    "pings": event({"ping": 1}) * 3000,
+    "empty deltas": event(chunk({"content": ""})["data"]) * 1000,
+}
+
+
+@pytest.mark.parametrize("flood", FLOODS)
+def test_a_flood_without_content_holds_no_timer_up(flood: str) -> None:
+    """The time it takes to read what the server sends is the server's, not the caller's."""
+
+    def answer(connection: socket.socket, _: int) -> bool:
+        connection.sendall(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n")
+        while True:
+            connection.sendall(FLOODS[flood])
+
+    timeouts = Timeouts(connect=5, first_token=0.3, idle=5, total=8)
+    with RawServer(answer) as server, client_of(server) as client, takes(0.3, 0.3 + AT_ONCE):
+        with pytest.raises(RequestTimeout) as caught:
+            for _ in client.chat.completions.create(model="m", messages=MESSAGES, stream=True, timeout=timeouts):
+                pass
+        assert caught.value.timer == "first_token"
+
+
+def test_a_page_of_titles_is_read_at_once() -> None:
+    """Looking for the end of each title in all that follows would take minutes that no timer sees."""
+    page = http(b"<title>" * 140_000, status="502 Bad Gateway", kind="text/html")
+    with RawServer(page) as server, client_of(server, 1) as client, takes(0, AT_ONCE):
+        with pytest.raises(LastwordError) as caught:
+            client.chat.completions.create(model="m", messages=MESSAGES)
+        assert caught.value.code == "bad_gateway"
+
+
+def test_an_integer_beyond_every_float_is_kept_as_it_came() -> None:
+    """Where the openai package's type has a float."""
+    huge = 10**400
+    logprobs = {"content": [{"token": "a", "logprob": huge, "bytes": None, "top_logprobs": []}]}
+    answer = json.loads(WHOLE)
+    answer["choices"][0]["logprobs"] = logprobs
+    with RawServer(http(json.dumps(answer).encode())) as server, client_of(server) as client:
+        done = client.chat.completions.create(model="m", messages=MESSAGES)
+        assert done.choices[0].model_dump()["logprobs"]["content"][0]["logprob"] == huge
+
+
+def test_no_free_descriptor_is_a_failed_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So is a machine without IPv6 where the server's first address is one: the next address is tried."""
+    create = socket.socket
+
+    def refuse(family: int = -1, *rest: Any, **options: Any) -> socket.socket:
+        if family == socket.AF_INET6:
+            raise OSError(97, "Address family not supported by protocol")
+        return create(family, *rest, **options)
+
+    def both(*_: Any, **__: Any) -> list[Any]:
+        port = int(server.base_url.split(":")[2].split("/")[0])
+        return [
+            (socket.AF_INET6, socket.SOCK_STREAM, 6, "", ("::1", port, 0, 0)),
+            (socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", port)),
+        ]
+
+    with RawServer(http(WHOLE)) as server, client_of(server, 1) as client:
+        with monkeypatch.context() as patch:
+            patch.setattr(socket, "getaddrinfo", both)
+            patch.setattr(socket, "socket", refuse)
+            client.chat.completions.create(model="m", messages=MESSAGES)
+            patch.setattr(socket, "getaddrinfo", lambda *_, **__: both()[:1])
+            with pytest.raises(ConnectionFailed):
+                client.chat.completions.create(model="m", messages=MESSAGES)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"base_url": "http://127.0.0.1:99999/v1"},
+        {"base_url": "http://127.0.0.1:x/v1"},
+        {"default_headers": {"x-count": 1}},
+        {"api_key": b"bytes"},
+    ],
+    ids=str,
+)
+def test_settings_that_cannot_work_are_refused_at_once(wrong: dict[str, Any]) -> None:
+    """By the constructor, and not by the first call with whatever error comes of it (port 99999 is 34463 to the system)."""
+    with pytest.raises(ValueError, match=r"give|api_key"):
+        Client(**{"base_url": "http://127.0.0.1:1/v1", **wrong})

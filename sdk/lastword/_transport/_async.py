@@ -18,9 +18,13 @@ _T = TypeVar("_T")
 
 
 class GuardedAsyncStream(httpcore.AsyncNetworkStream):
-    """One TCP or TLS connection: httpcore's own stream, with the guard's scope around each wait."""
+    """One TCP or TLS connection: httpcore's own stream, with the guard's scope around each wait.
+
+    ``spoiled``: it must not be used again.
+    """
 
     def __init__(self, stream: httpcore.AsyncNetworkStream, raw_socket: Any = None) -> None:
+        self.spoiled = False
         self._stream = stream
         self._raw_socket = raw_socket or _can_be_shut(stream.get_extra_info("socket"))
 
@@ -67,7 +71,7 @@ class GuardedAsyncStream(httpcore.AsyncNetworkStream):
             raise httpcore.ConnectTimeout("the wait for a connection ran out") from error
 
     def get_extra_info(self, info: str) -> Any:
-        return self._stream.get_extra_info(info)
+        return (info == "is_readable" and self.spoiled) or self._stream.get_extra_info(info)
 
 
 class GuardedAsyncBackend(httpcore.AsyncNetworkBackend):

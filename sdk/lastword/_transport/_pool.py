@@ -14,6 +14,7 @@ import asyncio
 import threading
 import types
 from collections.abc import Coroutine, Generator
+from contextlib import suppress
 from typing import Any
 
 import httpx
@@ -24,6 +25,15 @@ from lastword._transport._guard import AsyncGuard
 def make_interruptible(transport: httpx.HTTPTransport) -> None:
     """Let streams and the client be closed from finalisers and signal handlers."""
     _Interruptible(transport._pool)
+
+
+def spoil_if_more_came(response: httpx.Response) -> None:
+    """Keep the connection from being used again if the server sent more than its answer: what is left over, perhaps a whole
+    response, would be taken for the answer to the next request."""
+    stream: Any = response.stream
+    with suppress(AttributeError):  # httpcore's own, and a release that renames them must not fail every call
+        if stream._httpcore_stream._stream._connection._h11_state.trailing_data[0]:
+            response.extensions["network_stream"].spoiled = True
 
 
 def forget_connections(transport: httpx.HTTPTransport) -> None:

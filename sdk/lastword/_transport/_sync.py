@@ -18,9 +18,10 @@ _Addresses = list[tuple[Any, ...]]
 
 
 class GuardedStream(httpcore.NetworkStream):
-    """One TCP or TLS connection."""
+    """One TCP or TLS connection; ``spoiled``: it must not be used again."""
 
     def __init__(self, sock: socket.socket) -> None:
+        self.spoiled = False
         self._sock = sock
 
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
@@ -90,7 +91,7 @@ class GuardedStream(httpcore.NetworkStream):
             case "server_addr":
                 return self._sock.getpeername()
             case "is_readable":
-                return _is_readable(self._sock)
+                return self.spoiled or _is_readable(self._sock)  # httpcore drops an idle connection that is
         return None
 
 
