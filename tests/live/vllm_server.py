@@ -23,8 +23,15 @@ ROOT = Path(__file__).resolve().parents[2]
 START_SECONDS = 180.0  # 26 s alone on two cores; several may start at once
 DEFAULT_ARGS = ("--max-model-len", "2048", "--max-num-seqs", "8", "--enforce-eager")
 VLLM_ENV = {"HF_HUB_OFFLINE": "1", "VLLM_CPU_KVCACHE_SPACE": "1", "VLLM_NO_USAGE_STATS": "1"}
-# Ends the server's process group when the test run dies without its clean-up (its end of the pipe closes then).
-WATCHDOG = "import os, signal, sys; sys.stdin.read(); os.killpg(int(sys.argv[1]), signal.SIGKILL)"
+# Ends the server's process group and its files when the test run dies without its clean-up (its end of the pipe closes then).
+WATCHDOG = """
+import os, shutil, signal, sys
+sys.stdin.read()
+try:
+    os.killpg(int(sys.argv[1]), signal.SIGKILL)
+finally:
+    shutil.rmtree(sys.argv[2], ignore_errors=True)
+"""
 
 
 class VllmServer:
@@ -83,7 +90,9 @@ class VllmServer:
                 start_new_session=True,  # its session id finds every descendant later, adopted ones too
             )
         self._watchdog = subprocess.Popen(
-            [sys.executable, "-c", WATCHDOG, str(self.process.pid)], stdin=subprocess.PIPE, start_new_session=True
+            [sys.executable, "-c", WATCHDOG, str(self.process.pid), self._scratch],
+            stdin=subprocess.PIPE,
+            start_new_session=True,
         )
         self._launched = time.monotonic()
 
