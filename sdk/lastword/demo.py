@@ -16,7 +16,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import textwrap
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -26,6 +25,7 @@ from typing import IO, Final, NoReturn
 
 from lastword import Client, LastwordError
 from lastword.conformance._endings import (
+    BY_CHOICE,
     MESSAGES,
     NOTE,
     Report,
@@ -36,6 +36,7 @@ from lastword.conformance._endings import (
     markdown,
     play_endings,
 )
+from lastword.conformance._screen import Screen, Table
 
 BEGIN: Final = "<!-- made by `make demo`: begin -->"
 END: Final = "<!-- made by `make demo`: end -->"
@@ -50,7 +51,6 @@ FAULTS: Final = {
     "cut": "the application dies in mid-stream",
 }
 _OURS_SHIMMED: Final = "lastword, behind shim"
-_WIDTHS: Final = (39, 19, 30)
 _START_LIMIT: Final = 30.0  # s for the engine to come up
 _STOP_LIMIT: Final = 5.0  # s for it to leave before it is killed
 
@@ -99,59 +99,41 @@ def _ready(child: subprocess.Popen[bytes], log: IO[bytes]) -> str:
     return line.split()[1]
 
 
-class Screen:
-    """Where the demo's progress goes: standard output, or standard error if that is kept for the result."""
-
-    def __init__(self, stream: IO[str]) -> None:
-        self._stream = stream
-        self._colour = stream.isatty()
-
-    def say(self, text: str = "", *, end: str = "\n") -> None:
-        """Print at once."""
-        self._stream.write(text + end)
-        self._stream.flush()
-
-    def row(self, cells: Sequence[str], colours: Sequence[str] = ("", "", "")) -> None:
-        """Print one line of the table of endings."""
-        self.say("  ".join(map(self._paint, cells, _WIDTHS, colours)).rstrip())
-
-    def item(self, name: str, value: str, colour: str) -> None:
-        """Print one indented line of a list."""
-        self.say(f"     {name:<24}{self._paint(value, 0, colour)}")
-
-    def _paint(self, text: str, width: int, colour: str) -> str:
-        return f"\033[{colour}m{text:<{width}}\033[0m" if self._colour and colour else f"{text:<{width}}"
-
-
 def stream_one(screen: Screen, base_url: str, model: str) -> None:
     """Stream an answer word by word, then say how it ended."""
+    try:
+        client = Client(base_url=base_url, api_key="demo")
+    except ValueError as error:
+        raise DemoError(str(error)) from error
     started = time.monotonic()
-    screen.say(f"1. One stream through the SDK, from {base_url}\n\n   ", end="")
-    with (
-        Client(base_url=base_url, api_key="demo") as client,
-        client.chat.completions.create(model=model, messages=MESSAGES, max_tokens=48, stream=True) as stream,
-    ):
+    screen.prose(f"1. One stream through the SDK, from {base_url}")
+    screen.say()
+    create = client.chat.completions.create
+    with client, create(model=model, messages=MESSAGES, max_tokens=48, stream=True) as stream:
         for chunk in stream:
             for choice in chunk.choices:
-                screen.say((choice.delta.content or "").replace("\n", "\n   "), end="")
+                screen.flow(choice.delta.content or "")
+    screen.flowed()
     outcome = stream.outcome
     assert outcome is not None
     reason = outcome.finish_reasons.get(0)
-    screen.say(f"\n\n   last word: {outcome.outcome}, finish_reason {reason}, {time.monotonic() - started:.1f} s,")
+    screen.say(f"\n   last word: {outcome.outcome}, finish_reason {reason}, {time.monotonic() - started:.1f} s,")
     screen.say(f"   request {outcome.request_id}\n")
 
 
 def show_endings(screen: Screen, header: Sequence[str], rows: Iterator[Row]) -> list[Row]:
     """Print the table as its rows come to be known."""
-    screen.say("2. The same endings, played to two clients from a raw socket: what did they report?\n")
-    screen.row(header)
-    screen.row(["-" * width for width in _WIDTHS])
+    screen.prose("2. The same endings, played to two clients from a raw socket: what did they report?")
+    screen.say()
+    table = Table(screen, header)
     shown: list[Row] = []
     for row in rows:
         colours = ["", *(_colour(row, client) for client in row.reports)]
-        screen.row([row.ending, *(report.said for report in row.reports.values())], colours)
+        table.row([row.ending, *(report.said for report in row.reports.values())], colours)
         shown.append(row)
-    screen.say("\n" + textwrap.fill(NOTE, 92) + "\n")
+    screen.say()
+    screen.prose(NOTE)
+    screen.say()
     return shown
 
 
@@ -160,12 +142,25 @@ def show_faults(screen: Screen, rows: Iterator[Row]) -> list[Row]:
     screen.say("3. Faults of an engine, bare and behind the shim\n")
     shown: list[Row] = []
     for row in rows:
-        screen.say(f"   {row.ending}")
+        screen.prose(row.ending, indent="   ")
         for client, report in row.reports.items():
-            screen.item(client, report.said, _colour(row, client))
+            screen.say(f"     {client:<24}{screen.paint(report.said, _colour(row, client))}")
         shown.append(row)
     screen.say()
     return shown
+
+
+def summary(stock: str, rows: Sequence[Row]) -> str:
+    """Count what was silent, and apart from it what is broken by the contract's choice only."""
+    broken = [row for row in rows if row.broken]
+    plain = [row for row in broken if row.id != BY_CHOICE]
+    counts = {client: sum(row.silent(client) for row in plain) for client in ("stock", "lastword")}
+    chosen = sum(row.silent("stock") for row in broken) - counts["stock"]
+    by_choice = f", and {chosen} by the contract's choice (1)" if chosen else ""
+    return (
+        f"Reported as complete, of {len(broken)} broken endings: {stock} {counts['stock']}{by_choice}; "
+        f"lastword {sum(row.silent('lastword') for row in broken)}."
+    )
 
 
 def _colour(row: Row, client: str) -> str:
@@ -188,6 +183,8 @@ def play_faults(bare: str, shimmed: str) -> Iterator[Row]:
 
 def run(arguments: argparse.Namespace) -> int:
     """Play everything; the exit status."""
+    if arguments.markdown not in (None, "-"):
+        _parts(arguments.markdown)  # before ten seconds are spent on it
     stock = f"openai {version('openai')}"
     screen = Screen(sys.stderr if arguments.json or arguments.markdown else sys.stdout)
     faults: list[Row] = []
@@ -202,10 +199,7 @@ def run(arguments: argparse.Namespace) -> int:
             bare = children.enter_context(engine("--pace", "0.002", "--bare"))
             shimmed = children.enter_context(engine("--pace", "0.002"))
             faults = show_faults(screen, play_faults(bare, shimmed))
-    broken = [row for row in endings if row.broken]
-    silent = {client: sum(row.silent(client) for row in broken) for client in clients}
-    screen.say(f"Of {len(broken)} broken endings {stock} reported {silent['stock']} as complete, ", end="")
-    screen.say(f"lastword {silent['lastword']}.")
+    screen.prose(summary(stock, endings))
     if arguments.json:
         result = {"openai": version("openai"), "endings": as_json(endings), "faults": as_json(faults)}
         sys.stdout.write(json.dumps(result, indent=2) + "\n")
@@ -220,12 +214,23 @@ def _write_markdown(target: str, table: str) -> None:
     if target == "-":
         sys.stdout.write(table)
         return
-    file = Path(target)
-    text = file.read_text(encoding="utf-8")
+    before, after = _parts(target)
+    try:
+        Path(target).write_text(f"{before}{BEGIN}\n{table}{END}{after}", encoding="utf-8")
+    except OSError as error:
+        raise DemoError(f"{target} cannot be written: {error.strerror}") from error
+
+
+def _parts(target: str) -> tuple[str, str]:
+    """Give what stands before and after the table of a page; raises ``DemoError`` if it has no place for one."""
+    try:
+        text = Path(target).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise DemoError(f"{target} cannot be read: {error}") from error
     if text.count(BEGIN) != 1 or text.count(END) != 1:
         raise DemoError(f"{target} needs the two lines {BEGIN} and {END}, once each; the table goes between them")
     before, _, rest = text.partition(BEGIN)
-    file.write_text(f"{before}{BEGIN}\n{table}{END}{rest.partition(END)[2]}", encoding="utf-8")
+    return before, rest.partition(END)[2]
 
 
 def _with_vllm() -> int:
@@ -258,7 +263,10 @@ def _interrupt(signum: int, frame: object) -> NoReturn:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the demo; 0 if lastword was right about every ending, 1 if not, 2 if something could not run."""
+    """Run the demo; 0 if lastword was right about every ending, 1 if not, 2 if something could not run.
+
+    130 is an interrupt, 141 a reader of the output that has left, as shells have it.
+    """
     arguments = _arguments(argv)
     signal.signal(signal.SIGTERM, _interrupt)
     os.environ["NO_PROXY"] = os.environ["no_proxy"] = "127.0.0.1,localhost"  # the stock client obeys proxy settings
@@ -273,6 +281,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         sys.stderr.write("\ndemo: interrupted; nothing is left running\n")
         return 130
+    except BrokenPipeError:  # whoever read this has seen enough (`| head`)
+        _drop_output()
+        return 128 + signal.SIGPIPE
+
+
+def _drop_output() -> None:
+    """Send what is still buffered nowhere, or Python complains about it when it exits."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):  # a stream without a descriptor
+            os.dup2(nowhere, stream.fileno())
+    os.close(nowhere)
 
 
 if __name__ == "__main__":

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from lastword.conformance._endings import Report, Row
-from lastword.demo import BEGIN, END, DemoError, _with_vllm, _write_markdown, engine, main
+from lastword.conformance._endings import BY_CHOICE, Report, Row
+from lastword.demo import BEGIN, END, DemoError, _with_vllm, _write_markdown, engine, main, summary
 
 COMMAND = [sys.executable, "-W", "error", "-m", "lastword.demo"]
 
@@ -85,6 +85,50 @@ def test_a_server_that_is_not_there_is_named(
     finally:
         signal.signal(signal.SIGTERM, before)
     assert "connection_failed" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--base-url", "notaurl"], "demo: base_url='notaurl': give a URL such as http"),
+        (["--markdown", "no-such-page.md"], "demo: no-such-page.md cannot be read"),
+        (["--markdown", "pyproject.toml"], "demo: pyproject.toml needs the two lines"),
+    ],
+)
+def test_what_cannot_work_is_said_at_once(options: list[str], said: str) -> None:
+    root = Path(__file__).resolve().parents[2]
+    run = subprocess.run([*COMMAND, *options], cwd=root, capture_output=True, text=True, timeout=50, check=False)
+    assert (run.returncode, run.stdout) == (2, "")
+    assert run.stderr.startswith(said)
+    assert "Traceback" not in run.stderr
+
+
+def test_a_reader_that_leaves_ends_it_without_a_word(mark: str) -> None:
+    with subprocess.Popen(
+        COMMAND, env={**os.environ, "MARK": mark}, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as demo:
+        assert demo.stdout is not None
+        assert demo.stderr is not None
+        demo.stdout.readline()
+        demo.stdout.close()
+        assert demo.wait(20) == 128 + signal.SIGPIPE
+        assert demo.stderr.read() == b""
+    assert gone(mark)
+
+
+def test_what_is_broken_by_choice_only_is_counted_apart() -> None:
+    complete, noticed = Report("", complete=True), Report("", complete=False)
+    rows = [
+        Row(name, name, broken=name != "whole", reports={"stock": stock, "lastword": ours})
+        for name, stock, ours in [
+            ("whole", complete, complete),
+            (BY_CHOICE, complete, noticed),
+            ("cut", complete, noticed),
+            ("reset", noticed, noticed),
+        ]
+    ]
+    start = "Reported as complete, of 3 broken endings: openai 1, "
+    assert summary("openai", rows) == f"{start}and 1 by the contract's choice (1); lastword 0."
 
 
 def test_an_engine_that_does_not_start_says_why() -> None:

@@ -27,8 +27,10 @@ LABELS: Final[Mapping[str, str]] = {
     "ending/cut-chunked": "chunked, FIN before the last chunk",
     "ending/reset": "RST in mid-answer",
     "ending/error-data": '`data: {"error": ...}`',
-    "ending/stall": "silence in mid-answer (0.5 s timers)",
+    "ending/stall": "silence in mid-answer, timers of 0.5 s",
 }
+BY_CHOICE: Final = "ending/no-done"
+"""The one that nothing on the wire proves broken: the note under the table, (1)."""
 NOTE: Final = (
     "(1) Every word may be there, but nothing on the wire says so: that this counts as incomplete is the contract's "
     "choice, and a profile can relax it."
@@ -73,19 +75,12 @@ def ask_stock(base_url: str, *, model: str = "m", headers: Mapping[str, str] | N
     """Stream an answer through the installed openai package, without its retries."""
     import openai
 
-    text = ""
     with openai.OpenAI(base_url=base_url, api_key="demo", max_retries=0, timeout=_SECONDS) as client:
         try:
-            stream = client.chat.completions.create(
-                model=model, messages=_messages(), stream=True, extra_headers=dict(headers or {})
-            )
-            for chunk in stream:
-                for choice in chunk.choices or ():
-                    text += choice.delta.content or ""
+            return _complete(_read(client.chat.completions.create, model, headers))
         except Exception as error:  # noqa: BLE001 - whatever it raises is the report
             code = getattr(error, "code", None)
             return Report(type(error).__name__ + (f": {code}" if code else ""), complete=False)
-    return Report(_complete(text), complete=True)
 
 
 def ask_lastword(base_url: str, *, model: str = "m", headers: Mapping[str, str] | None = None) -> Report:
@@ -95,14 +90,18 @@ def ask_lastword(base_url: str, *, model: str = "m", headers: Mapping[str, str] 
     timeouts = Timeouts(idle=_SECONDS, first_token=5, total=20)
     with Client(base_url=base_url, api_key="demo", retry=RetryPolicy(max_attempts=1), timeouts=timeouts) as client:
         try:
-            with client.chat.completions.create(
-                model=model, messages=MESSAGES, stream=True, extra_headers=dict(headers or {})
-            ) as stream:
-                for _ in stream:
-                    pass
+            return _complete(_read(client.chat.completions.create, model, headers))
         except LastwordError as error:
             return Report(f"{error.outcome}: {error.code}", complete=False)
-    return Report(_complete(stream.text), complete=True)
+
+
+def _read(create: Callable[..., Any], model: str, headers: Mapping[str, str] | None) -> str:
+    """Give the text of a stream: the loop that both clients are read with."""
+    text = ""
+    for chunk in create(model=model, messages=list(MESSAGES), stream=True, extra_headers=dict(headers or {})):
+        for choice in chunk.choices or ():
+            text += choice.delta.content or ""
+    return text
 
 
 def markdown(header: Sequence[str], rows: Sequence[Row]) -> str:
@@ -132,10 +131,6 @@ def _cell(row: Row, client: str) -> str:
     return f"**{said}**" if row.silent(client) else said
 
 
-def _complete(text: str) -> str:
+def _complete(text: str) -> Report:
     words = text if len(text) <= 12 else text[:9] + "..."
-    return f'complete: "{words}"'
-
-
-def _messages() -> Any:
-    return list(MESSAGES)
+    return Report(f'complete: "{words}"', complete=True)
