@@ -3,6 +3,8 @@
 Mocks of an HTTP library cannot cut a TCP stream, reset a connection or notice when a client leaves. This server can: it
 listens on a real socket, plays one scripted exchange for each request, byte for byte, and keeps its own log::
 
+    import pytest
+
     from lastword import Client, StreamIncomplete
     from lastword.testing import ScriptedServer, stream
 
@@ -12,9 +14,25 @@ listens on a real socket, plays one scripted exchange for each request, byte for
                 for chunk in client.chat.completions.create(model="m", messages=[], stream=True):
                     ...
 
-The exchanges are plain mappings in the format of the contract's vectors (``lastword.conformance._script`` lists the
-fields); ``stream``, ``answer`` and ``failure`` write the common ones. The server runs in a thread of its own, so the
-same ``with`` block serves sync and async tests. Nothing of it is left when the block ends.
+``stream``, ``answer`` and ``failure`` write the common exchanges. An exchange is a plain mapping, so any other can be
+written by hand, in the format of the contract's vectors; every field can be left out:
+
+``status``   the HTTP status; without one there is no response head, and the steps are written raw
+``headers``  name -> value, a list for a repeated one, None for none of the default one
+``framing``  ``chunked`` (default), ``content-length`` or ``close``
+``before``   steps before the head: delays and waits
+``steps``    one after the other, each one of: ``{"data": JSON or text, "event": name}`` (a server-sent event),
+             ``{"json": JSON}``, ``{"text": "..."}``, ``{"base64": "..."}``, ``{"delay_ms": 100}``,
+             ``{"repeat": {"text": "...", "times": 3}}``, ``{"await": "disconnect", "within_ms": 1000}`` (the client must
+             leave in that time) and, as the last one, ``{"end": how}``
+``then``     ``close``: close the connection after the whole answer
+``request``  what the request must be: ``method``, ``path``, ``headers``, ``body``
+
+``how`` is ``complete`` (default), ``truncate`` (FIN before the framing is satisfied), ``reset`` (RST) or ``stall`` (silence
+until the client leaves). What cannot be played is refused when the server is made.
+
+The server runs in a thread of its own, so the same ``with`` block serves sync and async tests. Nothing of it is left when
+the block ends.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ import ssl
 import time
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
-from typing import Literal
+from typing import Literal, cast
 
 import httpx
 import pytest
@@ -189,7 +189,7 @@ def test_connecting_can_hang() -> None:
         ({"status": 200, "steps": {"data": 1}}, "a list is needed"),
         ({"status": 200, "steps": ["x"]}, "an object is needed"),
         ({"status": 200, "steps": [{"dat": 1}]}, "cannot be played"),
-        ({"status": 200, "steps": [{"end": "well"}]}, "cannot be played"),
+        ({"status": 200, "steps": [{"end": "well"}]}, "'well' is not one of complete, truncate, reset, stall"),
         ({"status": 200, "steps": [{"await": "disconnect", "within_ms": "soon"}]}, "within_ms"),
         ({"status": 200, "steps": [{"end": "reset"}, {"data": 1}]}, "steps follow an end"),
         ({"status": 200, "before": [{"data": 1}]}, "before the response head"),
@@ -198,3 +198,8 @@ def test_connecting_can_hang() -> None:
 def test_a_script_that_cannot_be_played_is_refused_with_the_reason(exchange: dict[str, object], message: str) -> None:
     with pytest.raises((ValueError, TypeError), match=message):
         parse_exchange(exchange)
+
+
+def test_an_ending_that_does_not_exist_is_refused_where_it_is_written() -> None:
+    with pytest.raises(ValueError, match="'truncated' is not one of complete, truncate, reset, stall"):
+        stream("a", end=cast("Literal['truncate']", "truncated"))

@@ -173,10 +173,17 @@ def parse_step(raw: Mapping[str, object]) -> Iterator[Step]:
             if not isinstance(within, int | float):
                 raise TypeError(f"step: within_ms {within!r} is not a number")
             yield AwaitDisconnect(within / 1000)
-        case {"end": how} if how in get_args(Ending):
-            yield End(cast("Ending", how))
+        case {"end": how}:
+            yield End(check_end(how))
         case _:
             raise ValueError(f"step: cannot be played: {dict(raw)!r}")
+
+
+def check_end(how: object) -> Ending:
+    """Give ``how`` if it is one of the four endings; ``ValueError`` that names them if not."""
+    if how not in get_args(Ending):
+        raise ValueError(f"end: {how!r} is not one of {', '.join(get_args(Ending))}")
+    return cast("Ending", how)
 
 
 def encode_event(data: object, event: str = "") -> bytes:

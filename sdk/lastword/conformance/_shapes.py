@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from lastword.conformance._script import check_end
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
@@ -36,9 +38,13 @@ def stream(
 ) -> dict[str, object]:
     """Give a streamed chat answer: a role chunk, one chunk a text, the finish, ``[DONE]``, the end of the wire.
 
-    ``finish_reason=None`` and ``done=False`` leave those out; an ``end`` other than ``complete`` leaves both out, since
-    the wire broke before them. ``then`` are steps played after the last text.
+    ``end`` is ``complete``, ``truncate`` (FIN in mid-answer), ``reset`` (RST) or ``stall`` (silence until the client
+    leaves); any but ``complete`` leaves finish and ``[DONE]`` out, since the wire broke before them.
+    ``finish_reason=None`` and ``done=False`` leave out one of the two. ``then`` are steps played after the last text.
+
+    Raises ``ValueError`` for another ``end``.
     """
+    check_end(end)
     steps: list[Mapping[str, object]] = [{"data": chunk("", role="assistant")}]
     steps += [{"data": chunk(text)} for text in texts]
     steps += then
