@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -12,7 +13,7 @@ import pytest
 
 from lastword import Client, ContextLengthExceeded, LastwordError, RetryPolicy
 from lastword.conformance._endings import ask_stock
-from lastword.demo import engine
+from lastword.demo import DemoError, engine
 
 BODY: dict[str, Any] = {"model": "embedded", "messages": [{"role": "user", "content": "hi"}], "max_tokens": 6}
 WORDS = "the quick brown fox " * 500
@@ -150,6 +151,18 @@ def test_it_stops_when_the_client_leaves(bare: str, stream: bool) -> None:
     before = metric(bare, "generation_tokens_total")
     time.sleep(0.2)
     assert metric(bare, "generation_tokens_total") == before
+
+
+def test_a_port_that_is_taken_is_named() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        with (
+            pytest.raises(
+                DemoError, match=rf"cannot listen on 127\.0\.0\.1 port {port}: Address already in use; --port"
+            ),
+            engine("--port", port),
+        ):
+            pass
 
 
 def test_behind_the_shim_no_fault_looks_complete(shimmed: str) -> None:

@@ -18,6 +18,7 @@ import asyncio
 import contextlib
 import importlib
 import json
+import socket
 import sys
 import threading
 import time
@@ -238,20 +239,24 @@ def main(argv: Sequence[str] | None = None) -> None:
         from lastword_shim import Shim
 
         app = Shim(app)
-    config = uvicorn.Config(
-        cast("Any", app),
-        host=arguments.host,
-        port=arguments.port,
-        log_level="warning",
-        timeout_graceful_shutdown=3,
-    )
-    listener = config.bind_socket()
-    server = uvicorn.Server(config)
-    url = f"http://{arguments.host}:{listener.getsockname()[1]}/v1"
+    listener = _listen(arguments.host, arguments.port)
+    server = uvicorn.Server(uvicorn.Config(cast("Any", app), log_level="warning", timeout_graceful_shutdown=3))
+    host = f"[{arguments.host}]" if ":" in arguments.host else arguments.host
+    url = f"http://{host}:{listener.getsockname()[1]}/v1"
     threading.Thread(target=_announce, args=(server, url), daemon=True).start()
     if arguments.until_stdin_closes:
         threading.Thread(target=_exit_with_stdin, args=(server,), daemon=True).start()
     server.run(sockets=[listener])
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    try:
+        return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
+    except (OSError, OverflowError) as error:
+        reason = str(getattr(error, "strerror", None) or error).partition(" (while")[0]  # Python adds the address again
+        sys.exit(
+            f"embedded engine: cannot listen on {host} port {port}: {reason}; --port takes another, 0 any free one"
+        )
 
 
 def _announce(server: Any, url: str) -> None:
