@@ -27,6 +27,8 @@ ROOT = Path(__file__).resolve().parent.parent
 CONSTRAINTS = ROOT / "scripts" / "dev_constraints.txt"
 STAMP = ".complete.json"
 PIP = "pip>=25.1"  # the first that knows dependency groups
+# What pip's log says when it got no answer; its last word is then that no version of the package exists.
+UNREACHABLE = ("connection broken by", "Could not fetch URL", "Failed to establish", "Max retries exceeded")
 
 
 def recipe(extras: list[str], groups: list[str]) -> dict[str, object]:
@@ -74,10 +76,19 @@ def install(venv: Path, extras: list[str], groups: list[str]) -> None:
     (venv / STAMP).unlink(missing_ok=True)
     pip: list[str | Path] = [venv / "bin" / "python", "-m", "pip", "install", "--no-input", "--progress-bar", "off"]
     pip += ["--disable-pip-version-check", "--constraint", CONSTRAINTS]
-    run([*pip, "--upgrade", PIP], label="upgrade pip", log=log)
     package = f"{ROOT}[{','.join(extras)}]" if extras else str(ROOT)
     wanted = [part for group in groups for part in ("--group", f"{ROOT / 'pyproject.toml'}:{group}")]
-    run([*pip, "--editable", package, *wanted], label=f"install the packages into {venv.name}", log=log)
+    try:
+        run([*pip, "--upgrade", PIP], label="upgrade pip", log=log)
+        run([*pip, "--editable", package, *wanted], label=f"install the packages into {venv.name}", log=log)
+    except SetupError as error:
+        text = log.read_text(encoding="utf-8", errors="replace")
+        if not any(sign in text for sign in UNREACHABLE):
+            raise
+        raise SetupError(
+            f"{error}\n\nThe package index could not be reached: is there a network? Another index is set with "
+            "PIP_INDEX_URL, a proxy with HTTPS_PROXY. Then run the same command again."
+        ) from error
     log.unlink()
 
 
