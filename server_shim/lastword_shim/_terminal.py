@@ -67,9 +67,13 @@ class Gate:
 
     async def _start(self, status: int, headers: Headers) -> None:
         if not self.started:
-            self.started = True
+            self.started = True  # at once: from here on an error is an event, even while the start waits for the client
             self.status = status
-            await self._send({"type": "http.response.start", "status": status, "headers": headers})
+            try:
+                await self._send({"type": "http.response.start", "status": status, "headers": headers})
+            except asyncio.CancelledError:  # whoever was sending has given up; the next one starts
+                self.started = False
+                raise
 
 
 def error_event(kind: str, info: ErrorInfo) -> bytes:

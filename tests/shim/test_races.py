@@ -22,12 +22,13 @@ BODY = json.dumps({"id": "c", "choices": [{"index": 0, "message": {"content": "a
 class Bench:
     """One exchange without a socket, each ending at hand as a function."""
 
-    def __init__(self, *, stream: bool) -> None:
+    def __init__(self, *, stream: bool, turns: int = 1, hold: float = 60) -> None:
         self.stream = stream
+        self.turns = turns  # of the loop that a send takes
         self.sent: list[Message] = []
         self.gone = asyncio.Event()
         self.do: asyncio.Queue[str] = asyncio.Queue()
-        self.shim = Shim(self.app, settings=Settings(hold=60, total_timeout=30))
+        self.shim = Shim(self.app, settings=Settings(hold=hold, total_timeout=30))
         self.body_given = False
         self.slow_sends = False
 
@@ -81,11 +82,12 @@ class Bench:
 
     async def send(self, message: Message) -> None:
         if self.slow_sends:
-            await asyncio.sleep(0)
+            for _ in range(self.turns):
+                await asyncio.sleep(0)
         if not self.gone.is_set():
             self.sent.append(message)
 
-    async def run(self, endings: list[str], pauses: list[int], warm: int) -> list[dict[str, Any]]:
+    async def run(self, endings: list[str], pauses: list[int], warm: int, early: int = 8) -> list[dict[str, Any]]:
         records: list[dict[str, Any]] = []
         scope = {"type": "http", "method": "POST", "path": CHAT, "headers": [(b"content-type", b"application/json")]}
         with recording(self.shim, records):
@@ -93,8 +95,11 @@ class Bench:
             await asyncio.sleep(0)
             for _ in range(warm):
                 self.do.put_nowait("chunk")
-            await asyncio.sleep(0.001)
+            if warm:
+                await asyncio.sleep(0.001)
             self.slow_sends = True
+            for _ in range(early):
+                await asyncio.sleep(0)
             draining: list[asyncio.Task[None]] = []
             for ending, pause in zip(endings, pauses, strict=False):
                 if ending == "gone":
@@ -133,6 +138,7 @@ def check(bench: Bench, records: list[dict[str, Any]]) -> None:
         assert record["outcome"] == ("completed" if b"[DONE]" in body or body == BODY else "failed")
         if bench.stream and bench.sent[0]["status"] == 200:
             assert body.endswith((DONE, b"\n\n"))
+            assert (b"\n" + body).count(b'\ndata: {"error"') == body.count(b'{"error"'), "an error that is no event"
         elif record["outcome"] == "failed":
             conforms(json.loads(body), "error")
             assert bench.sent[0]["status"] == record["http_status"]
@@ -152,19 +158,24 @@ async def test_two_endings_at_the_same_moment(first: str, second: str, stream: b
         check(bench, await bench.run([first, second], [pause, pause], warm))
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     endings=st.lists(st.sampled_from([*ENDINGS, "chunk"]), min_size=1, max_size=6),
     pauses=st.lists(st.integers(0, 6), min_size=6, max_size=6),
     stream=st.booleans(),
     warm=st.integers(0, 3),
+    turns=st.integers(0, 4),
+    hold=st.sampled_from([0, 60]),
+    early=st.integers(0, 12),
 )
-def test_any_endings_in_any_order(endings: list[str], pauses: list[int], stream: bool, warm: int) -> None:
+def test_any_endings_in_any_order(
+    endings: list[str], pauses: list[int], stream: bool, warm: int, turns: int, hold: int, early: int
+) -> None:
     """Hypothesis looks for an order that gives two terminals, none, or two records."""
 
     async def play() -> None:
-        bench = Bench(stream=stream)
-        check(bench, await bench.run(endings, pauses, warm))
+        bench = Bench(stream=stream, turns=turns, hold=hold)
+        check(bench, await bench.run(endings, pauses, warm, early))
 
     asyncio.run(play())
 
@@ -180,3 +191,13 @@ async def test_the_timer_races_everything() -> None:
             bench,
             await bench.run(dice.choices(ENDINGS, k=2), [dice.randrange(5), dice.randrange(5)], dice.randrange(3)),
         )
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("ending", ["error", "raise", "shutdown"])
+async def test_an_error_while_the_start_is_on_its_way_is_an_event(ending: str) -> None:
+    """The hold has just ended, and the start waits for a slow connection: too late for a status, and no body of JSON."""
+    bench = Bench(stream=True, turns=40, hold=0)
+    bench.slow_sends = True
+    check(bench, await bench.run([ending], [3], 0, early=12))
+    assert [message["type"] for message in bench.sent].count("http.response.start") == 1
