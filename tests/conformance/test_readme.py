@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any, cast
 
+import openai
 import pytest
 
-from lastword.conformance._endings import ask_lastword, ask_stock, markdown, play_endings
+from lastword.conformance._endings import BY_CHOICE, MESSAGES, Report, ask_lastword, ask_stock, markdown, play_endings
 from lastword.demo import BEGIN, END
-from lastword.testing import ScriptedServer, answer, stream
+from lastword.testing import ScriptedServer, answer, failure, stream
 
 ROOT = Path(__file__).resolve().parents[2]
+ADDRESS = "http://127.0.0.1:8000/v1"
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
@@ -37,22 +39,29 @@ def example() -> str:
 )
 def test_the_example_runs_as_it_is_printed(exchange: dict[str, object], last_line: str) -> None:
     source = example()
-    address = "http://127.0.0.1:8000/v1"
-    assert source.count(address) == 1
+    assert source.count(ADDRESS) == 1
     with ScriptedServer([exchange]) as server:
-        command = [sys.executable, "-W", "error", "-c", source.replace(address, server.base_url)]
+        command = [sys.executable, "-W", "error", "-c", source.replace(ADDRESS, server.base_url)]
         run = subprocess.run(command, capture_output=True, text=True, timeout=50, check=False)
     assert (run.returncode, run.stderr) == (0, "")
     assert run.stdout.splitlines()[0] in ("Hello", "Hel")
     assert run.stdout.splitlines()[-1] == last_line
 
 
-def test_the_second_example_runs_too() -> None:
+@pytest.mark.parametrize(
+    ("exchange", "said"),
+    [
+        (answer("Hello"), "Hello\n"),
+        (failure(400, "context_length_exceeded", "too long"), "failed context_length_exceeded too long\n"),
+    ],
+)
+def test_the_second_example_runs_too(exchange: dict[str, object], said: str) -> None:
     (source,) = [block for block in re.findall(r"```python\n(.*?)```", README, re.DOTALL) if "with_outcome" in block]
-    with ScriptedServer([answer("Hello")]) as server:
-        environment = {**os.environ, "LASTWORD_BASE_URL": server.base_url}
-        command = [sys.executable, "-W", "error", "-c", f"{source}\nassert outcome.completed and done.choices"]
-        subprocess.run(command, env=environment, timeout=50, check=True)
+    assert source.count(ADDRESS) == 1
+    with ScriptedServer([exchange]) as server:
+        command = [sys.executable, "-W", "error", "-c", source.replace(ADDRESS, server.base_url)]
+        run = subprocess.run(command, capture_output=True, text=True, timeout=50, check=True)
+    assert run.stdout == said
 
 
 def test_the_example_has_ten_lines_or_so() -> None:
@@ -67,6 +76,25 @@ def test_the_table_is_what_the_clients_report_today() -> None:
     assert printed.splitlines()[1 : len(made) + 1] == made
 
 
+def ask_carefully(base_url: str) -> Report:
+    """The openai package in a loop that looks for a finish_reason, without which it calls no answer complete."""
+    finished, messages = False, cast("Any", list(MESSAGES))
+    with openai.OpenAI(base_url=base_url, api_key="k", max_retries=0, timeout=0.5) as client:
+        try:
+            for chunk in client.chat.completions.create(model="m", messages=messages, stream=True):
+                finished = finished or any(choice.finish_reason for choice in chunk.choices or ())
+        except openai.APIError:
+            finished = False
+    return Report("", complete=finished)
+
+
+def test_a_careful_loop_notices_five_of_six() -> None:
+    rows = list(play_endings({"plain": ask_stock, "careful": ask_carefully}))
+    assert sum(row.silent("plain") for row in rows) == 6
+    assert [row.id for row in rows if row.silent("careful")] == [BY_CHOICE]
+    assert "five of the six bold endings, all but (1)" in README
+
+
 def test_every_relative_link_leads_to_a_file() -> None:
     targets = re.findall(r"\]\(([^)#:]+)\)", README)
     assert [target for target in targets if not (ROOT / target).exists()] == []
@@ -78,8 +106,9 @@ def test_every_make_target_exists() -> None:
         assert f"\n{target}:" in makefile, target
 
 
-def test_every_environment_variable_is_a_setting_of_the_shim() -> None:
-    source = (ROOT / "server_shim/lastword_shim/_settings.py").read_text(encoding="utf-8").upper()
+def test_every_environment_variable_is_a_setting() -> None:
+    files = ("server_shim/lastword_shim/_settings.py", "sdk/lastword/_config.py")
+    source = "".join((ROOT / file).read_text(encoding="utf-8") for file in files).upper()
     for name in set(re.findall(r"LASTWORD_([A-Z_]+)", README)):
         assert re.search(rf"\b{name}\b", source), name
 
