@@ -160,11 +160,15 @@ async def read_answer(reader: asyncio.StreamReader) -> Answer:
 
 
 class Quiet(uvicorn.Server):
-    """Uvicorn that leaves the test run's signal handlers alone."""
+    """Uvicorn that leaves the test run's signal handlers alone, and is quick to stop."""
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
         yield
+
+    async def main_loop(self) -> None:
+        while not self.should_exit:
+            await asyncio.sleep(0.01)
 
 
 @contextlib.asynccontextmanager

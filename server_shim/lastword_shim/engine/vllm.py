@@ -1,6 +1,6 @@
 """vLLM from inside its API server process: token counts, refusal before the queue, and its shutdown.
 
-Written against 0.32 (supported: 0.32.x).  vLLM gives middleware no interface for any of this, so each attribute that
+Supported: 0.32.x.  vLLM gives middleware no interface for any of this, so each attribute that
 is touched is looked at first; one that is missing switches its feature off with one line in the log.
 
 Touched, all on instances: ``app.state.engine_client`` (AsyncLLM: ``generate``, ``shutdown``,
@@ -19,6 +19,7 @@ from collections.abc import AsyncGenerator, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
+import vllm
 from vllm.exceptions import VLLMClientError, VLLMValidationError
 
 from lastword._classify import ErrorInfo
@@ -26,6 +27,7 @@ from lastword._codes import Code
 from lastword_shim.engine import Host, Refused, Ticket, current
 
 _log: Final = logging.getLogger("lastword_shim")
+SUPPORTED: Final = "0.32"
 _OVER_THE_CONTEXT: Final = re.compile(r"=(\d+) cannot be greater than max_model_len=(\d+)")
 _NO_ROOM: Final = "max_tokens must be at least 1, got 0"
 SCHEDULER_LAG: Final = 0.5
@@ -48,6 +50,8 @@ class VllmEngine:
 
     def attach(self, host: Host) -> None:
         """Wrap what is there to be wrapped."""
+        if not str(vllm.__version__).startswith(SUPPORTED):
+            _log.warning("this is vLLM %s; lastword_shim is written against %s.x", vllm.__version__, SUPPORTED)
         self._loop = asyncio.get_running_loop()
         self._host = host
         client = self._client
@@ -121,7 +125,7 @@ class VllmEngine:
                     ticket.submitted(sequences=0, at=ticket.notes.get("handed_at"))
         if live:
             ticket.produced(sum(_tokens(state) for state in live.values()))
-            self._times(ticket, next(iter(live.values())).stats)
+            self._times(ticket, getattr(next(iter(live.values())), "stats", None))
         return True
 
     def _times(self, ticket: Ticket, stats: Any) -> None:
@@ -177,10 +181,10 @@ class VllmEngine:
         try:
             async for output in outputs:
                 ticket.submitted(sequences=0, at=ticket.notes["handed_at"])
-                for part in output.outputs:
-                    key = (request_id, part.index)
-                    counts[key] = len(part.token_ids) + (counts.get(key, 0) if delta else 0)
-                self._times(ticket, output.metrics)
+                for part in getattr(output, "outputs", ()):
+                    key = (request_id, getattr(part, "index", 0))
+                    counts[key] = len(getattr(part, "token_ids", ())) + (counts.get(key, 0) if delta else 0)
+                self._times(ticket, getattr(output, "metrics", None))
                 ticket.produced(sum(counts.values()))
                 if ticket.first_token_at is not None:
                     self._pending.pop(id(ticket), None)
