@@ -13,8 +13,12 @@ import anyio
 import httpcore
 
 from lastword._transport._guard import AsyncGuard, Stopped
+from lastword._transport._lookup import async_look_up
 
 _T = TypeVar("_T")
+
+HEAD_START = 0.25
+"""Seconds that an address is given before the next one is tried as well."""
 
 
 class GuardedAsyncStream(httpcore.AsyncNetworkStream):
@@ -91,14 +95,20 @@ class GuardedAsyncBackend(httpcore.AsyncNetworkBackend):
         guard = cast(AsyncGuard, timeout)
         guard.connecting()
 
-        def connect() -> Awaitable[httpcore.AsyncNetworkStream]:
-            return self._backend.connect_tcp(host, port, local_address=local_address, socket_options=socket_options)
+        def connect(ip: str) -> Awaitable[httpcore.AsyncNetworkStream]:
+            return self._backend.connect_tcp(ip, port, local_address=local_address, socket_options=socket_options)
+
+        async def look_up_and_connect() -> httpcore.AsyncNetworkStream:
+            ips = await async_look_up(host, port)
+            return await (connect(ips[0]) if len(ips) == 1 else _first(ips, connect))
 
         try:
-            guard.unused = guarded = GuardedAsyncStream(await _guarded(guard, connect))
+            guard.unused = guarded = GuardedAsyncStream(await _guarded(guard, look_up_and_connect))
             return guarded
         except Stopped as error:
             raise httpcore.ConnectTimeout("the wait for a connection ran out") from error
+        except OSError as error:
+            raise httpcore.ConnectError(str(error)) from error
 
     async def connect_unix_socket(
         self, path: str, timeout: float | None = None, socket_options: Iterable[Any] | None = None
@@ -107,6 +117,45 @@ class GuardedAsyncBackend(httpcore.AsyncNetworkBackend):
 
     async def sleep(self, seconds: float) -> None:
         await anyio.sleep(seconds)
+
+
+async def _first(
+    ips: list[str], connect: Callable[[str], Awaitable[httpcore.AsyncNetworkStream]]
+) -> httpcore.AsyncNetworkStream:
+    """The first connection that stands; each address has a head start over the next (RFC 8305)."""
+    won: list[httpcore.AsyncNetworkStream] = []
+    failures: list[Exception] = []
+
+    async def attempt(ip: str, failed: anyio.Event) -> None:
+        try:
+            stream = await connect(ip)
+        except Exception as error:  # noqa: BLE001 (raised below if no address answers)
+            failures.append(error)
+            failed.set()
+        else:
+            won.append(stream)
+            attempts.cancel_scope.cancel()
+
+    try:
+        async with anyio.create_task_group() as attempts:
+            for ip in ips:
+                failed = anyio.Event()
+                attempts.start_soon(attempt, ip, failed)
+                with anyio.move_on_after(HEAD_START):
+                    await failed.wait()
+    except BaseException:
+        await _close_all(won)
+        raise
+    await _close_all(won[1:])
+    if won:
+        return won[0]
+    raise failures[0]
+
+
+async def _close_all(streams: list[httpcore.AsyncNetworkStream]) -> None:
+    with anyio.CancelScope(shield=True):
+        for stream in streams:
+            await stream.aclose()
 
 
 async def _guarded(guard: AsyncGuard, wait: Callable[[], Awaitable[_T]]) -> _T:

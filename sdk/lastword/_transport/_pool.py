@@ -15,6 +15,7 @@ import threading
 import types
 from collections.abc import Coroutine, Generator
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import httpx
@@ -50,9 +51,10 @@ def forget_connections(transport: httpx.HTTPTransport) -> None:
 def to_the_end(work: Coroutine[Any, Any, None]) -> Generator[Any, Any, None]:
     """Await ``work``, which only yields to the loop and waits for nobody; a cancellation comes after it."""
     cancelled: asyncio.CancelledError | None = None
+    step = partial(work.send, None)
     while True:
         try:
-            awaited = work.send(None)
+            awaited = step()
         except StopIteration:
             break
         except Exception:
@@ -60,9 +62,11 @@ def to_the_end(work: Coroutine[Any, Any, None]) -> Generator[Any, Any, None]:
                 raise
             break
         try:
-            yield awaited
+            step = partial(work.send, (yield awaited))
         except asyncio.CancelledError as error:
-            cancelled = error
+            cancelled, step = error, partial(work.send, None)
+        except BaseException as error:  # noqa: BLE001 (it is the work's to deal with)
+            step = partial(work.throw, error)
     if cancelled is not None:
         raise cancelled
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import select
 import socket
 import ssl
-import threading
 from collections.abc import Iterable
 from queue import SimpleQueue
 from typing import Any, cast
@@ -13,8 +12,7 @@ from typing import Any, cast
 import httpcore
 
 from lastword._transport._guard import Stopped, SyncGuard
-
-_Addresses = list[tuple[Any, ...]]
+from lastword._transport._lookup import Addresses, look_up, numeric
 
 
 class GuardedStream(httpcore.NetworkStream):
@@ -31,11 +29,11 @@ class GuardedStream(httpcore.NetworkStream):
             data = self._sock.recv(max_bytes)
         except Stopped as error:
             raise httpcore.ReadTimeout("no wait is allowed any more") from error
-        except TimeoutError as error:
+        except OSError as error:
+            if not _ran_out(error):
+                raise httpcore.ReadError(str(error)) from error
             guard.expire()
             raise httpcore.ReadTimeout("the wait for bytes ran out") from error
-        except OSError as error:
-            raise httpcore.ReadError(str(error)) from error
         if not data and guard.cancelled:  # our own shutdown, and no end of a body
             raise httpcore.ReadError("cancelled")
         return data
@@ -50,11 +48,11 @@ class GuardedStream(httpcore.NetworkStream):
                 view = view[self._sock.send(view) :]
         except Stopped as error:
             raise httpcore.WriteTimeout("no wait is allowed any more") from error
-        except TimeoutError as error:
+        except OSError as error:
+            if not _ran_out(error):
+                raise httpcore.WriteError(str(error)) from error
             guard.expire()
             raise httpcore.WriteTimeout("the wait to send ran out") from error
-        except OSError as error:
-            raise httpcore.WriteError(str(error)) from error
 
     def close(self) -> None:
         self._sock.close()
@@ -111,28 +109,15 @@ class GuardedBackend(httpcore.NetworkBackend):
         last: BaseException | None = None
         try:
             addresses = _look_up(host, port, guard)
-        except (Stopped, TimeoutError, OSError) as error:
+        except (Stopped, OSError) as error:
             raise _connect_error(error, guard) from error
-        for family, kind, protocol, _, address in addresses:
-            sock: socket.socket | None = None
+        for more, address in zip(range(len(addresses) - 1, -1, -1), addresses, strict=True):
             try:
-                sock = socket.socket(
-                    family, kind, protocol
-                )  # fails where the family is switched off, or without a free descriptor
-                for option in (*(socket_options or ()), (socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)):
-                    sock.setsockopt(*option)
-                if local_address is not None:
-                    sock.bind((local_address, 0))
-                sock.settimeout(guard.hold(sock))
-                sock.connect(address)
+                return GuardedStream(_open(address, guard, more, local_address, socket_options or ()))
             except BaseException as error:
-                if sock is not None:
-                    sock.close()
-                if isinstance(error, OSError) and not isinstance(error, TimeoutError) and not guard.cancelled:
-                    last = error  # the next address may answer
-                    continue
-                raise _connect_error(error, guard) from error
-            return GuardedStream(sock)
+                if not isinstance(error, OSError) or guard.cancelled or (_ran_out(error) and not more):
+                    raise _connect_error(error, guard) from error
+                last = error  # the next address may answer
         raise httpcore.ConnectError(str(last)) from last
 
     def connect_unix_socket(
@@ -141,31 +126,47 @@ class GuardedBackend(httpcore.NetworkBackend):
         raise httpcore.UnsupportedProtocol("connections over a Unix socket are not supported")
 
 
+def _open(
+    address: tuple[Any, ...], guard: SyncGuard, more: int, local_address: str | None, options: Iterable[Any]
+) -> socket.socket:
+    """Connect to one address; ``more`` are left, and each has its share of the time."""
+    family, kind, protocol, _, place = address
+    sock = socket.socket(family, kind, protocol)
+    try:
+        for option in (*options, (socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)):
+            sock.setsockopt(*option)
+        if local_address is not None:
+            sock.bind((local_address, 0))
+        seconds = guard.hold(sock)
+        sock.settimeout(None if seconds is None else seconds / (more + 1))
+        sock.connect(place)
+    except BaseException:
+        sock.close()
+        raise
+    return sock
+
+
 def _connect_error(error: BaseException, guard: SyncGuard) -> BaseException:
-    if isinstance(error, TimeoutError):
+    if _ran_out(error):
         guard.expire()
-    if isinstance(error, Stopped | TimeoutError):
+    if isinstance(error, Stopped) or _ran_out(error):
         return httpcore.ConnectTimeout("the wait for a connection ran out")
     if isinstance(error, OSError | ValueError):  # ssl.SSLError is an OSError; a bad host name is a ValueError
         return httpcore.ConnectError(str(error))
     return error
 
 
-def _look_up(host: str, port: int, guard: SyncGuard) -> _Addresses:
-    """``getaddrinfo``, which nothing can interrupt, in a thread that nobody waits for longer than the timers allow."""
-    try:
-        return socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
-    except socket.gaierror:
-        pass
-    answers: SimpleQueue[_Addresses | OSError] = SimpleQueue()
+def _ran_out(error: BaseException) -> bool:
+    """Whether our own wait ended; the system's ETIMEDOUT, of a connection that is lost, has a number."""
+    return isinstance(error, TimeoutError) and error.errno is None
 
-    def look_up() -> None:
-        try:
-            answers.put(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))
-        except (OSError, UnicodeError) as error:
-            answers.put(OSError(f"the name {host!r} cannot be looked up: {error}"))
 
-    threading.Thread(target=look_up, name="lastword-lookup", daemon=True).start()
+def _look_up(host: str, port: int, guard: SyncGuard) -> Addresses:
+    known = numeric(host, port)
+    if known is not None:
+        return known
+    answers: SimpleQueue[Addresses | OSError] = SimpleQueue()
+    look_up(host, port, answers.put)
     answer = guard.wait_for(answers)
     if isinstance(answer, OSError):
         raise answer
