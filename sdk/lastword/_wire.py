@@ -16,6 +16,9 @@ from lastword._transport._pool import close_unused, spoil_if_more_came, to_the_e
 MAX_DRAIN: Final = 64 * 1024
 """How much of a body is read after its terminal event, in bytes (STR-9)."""
 
+REFUSAL_SECONDS: Final = 3.0
+"""How long the body of a refusal may take: its status is known, and the body only explains it."""
+
 _MAX_REDIRECTS: Final = 5
 _FOR_ANYBODY: Final = frozenset(
     ("user-agent", "accept", "content-type", "x-request-id", "x-request-attempt", "request-timeout-ms")
@@ -42,6 +45,8 @@ def read(call: Call, response: httpx.Response, *, limit: int | None) -> bytes:
     """Read the body, at most ``limit`` bytes of it, and let the connection go."""
     parts: list[bytes] = []
     size = 0
+    if call.is_refused:
+        call.guard.drain(REFUSAL_SECONDS)
     try:
         for part in body_of(response):
             parts.append(part)
@@ -107,6 +112,8 @@ async def async_read(call: Call, response: httpx.Response, *, limit: int | None)
     """As ``read``."""
     parts: list[bytes] = []
     size = 0
+    if call.is_refused:
+        call.guard.drain(REFUSAL_SECONDS)
     try:
         async for part in async_body_of(response):
             parts.append(part)

@@ -84,7 +84,7 @@ def test_a_server_that_says_no_is_obeyed() -> None:
 def test_a_hint_is_waited_for_and_never_cut_short(headers: dict[str, Any], seconds: float) -> None:
     """Seconds, fractions, milliseconds and HTTP dates; what cannot be read is no hint."""
     busy = {**BUSY, "headers": headers}
-    with ScriptedServer([busy, answer("hi")]) as server, takes(seconds, seconds + 1.5):
+    with ScriptedServer([busy, answer("hi")]) as server, takes(seconds, seconds + 5):
         with client_for(server, attempts=2) as client:
             client.chat.completions.create(model="m", messages=MESSAGES)
 
@@ -94,7 +94,7 @@ def test_a_hint_beyond_the_deadline_fails_now() -> None:
     busy = {**BUSY, "headers": {"retry-after": "5"}}
     with (
         ScriptedServer([busy]) as server,
-        takes(0, 1),
+        takes(0, 4),
         client_for(server, attempts=3, timeouts=Timeouts(total=2)) as client,
     ):
         with pytest.raises(LastwordError) as caught:
@@ -186,9 +186,9 @@ def test_streams_in_a_row_use_one_connection() -> None:
 
 def test_a_server_that_lingers_after_done_costs_a_connection_and_no_time() -> None:
     """[DONE] ends the stream whatever the server does with the socket."""
-    steps = [chunk({"content": "a"}), *DONE, {"delay_ms": 3_000}]
+    steps = [chunk({"content": "a"}), *DONE, {"delay_ms": 12_000}]
     lingering = {"status": 200, "steps": steps}
-    with ScriptedServer([lingering], strict=False) as server, takes(0, 1.0), client_for(server) as client:
+    with ScriptedServer([lingering], strict=False) as server, takes(0, 6), client_for(server) as client:
         stream = client.chat.completions.create(model="m", messages=MESSAGES, stream=True)
         list(stream)
     assert stream.outcome is not None

@@ -44,7 +44,7 @@ def mode(request: pytest.FixtureRequest) -> str:
 
 def test_connect(mode: str) -> None:
     """A server that does not answer the connection."""
-    with ScriptedServer(accepting="no") as server, takes(0.3, 2):
+    with ScriptedServer(accepting="no") as server, takes(0.3, 6):
         error = fails(server, Timeouts(connect=0.4), mode)
     assert isinstance(error, RequestTimeout)
     assert (error.code, error.timer, error.origin) == ("connect_timeout", "connect", "client")
@@ -61,14 +61,14 @@ KEEP_WARM: dict[str, list[dict[str, Any]]] = {
 
 
 def warm(name: str) -> list[dict[str, Any]]:
-    """Three seconds of something that is no content, every 100 ms."""
-    return [step for _ in range(30) for step in (*KEEP_WARM[name], {"delay_ms": 100})]
+    """Twelve seconds of something that is no content, every 100 ms."""
+    return [step for _ in range(120) for step in (*KEEP_WARM[name], {"delay_ms": 100})]
 
 
 @pytest.mark.parametrize("name", KEEP_WARM)
 def test_first_token_is_about_content(mode: str, name: str) -> None:
     """What is no content does not count as the first token, however busy the stream looks."""
-    with ScriptedServer([{"status": 200, "steps": warm(name)}], strict=False) as server, takes(0.5, 2):
+    with ScriptedServer([{"status": 200, "steps": warm(name)}], strict=False) as server, takes(0.5, 6):
         error = fails(server, Timeouts(first_token=0.6, idle=0.3), mode)
     assert isinstance(error, RequestTimeout)
     assert (error.code, error.timer) == ("first_token_timeout", "first_token")
@@ -78,7 +78,7 @@ def test_first_token_is_about_content(mode: str, name: str) -> None:
 def test_idle_is_about_content(mode: str, name: str) -> None:
     """What is no content does not reset the idle timer; what came before is kept."""
     steps = [ROLE, chunk({"content": "Hel"}), *warm(name)]
-    with ScriptedServer([{"status": 200, "steps": steps}], strict=False) as server, takes(0.4, 2):
+    with ScriptedServer([{"status": 200, "steps": steps}], strict=False) as server, takes(0.4, 6):
         error = fails(server, Timeouts(first_token=5, idle=0.5), mode)
     assert isinstance(error, RequestTimeout)
     assert (error.code, error.timer) == ("generation_stalled", "idle")
@@ -108,16 +108,16 @@ def test_any_content_resets_the_idle_timer(mode: str, delta: dict[str, Any]) -> 
 @pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
 def test_total_before_the_headers(mode: str, stream: bool) -> None:
     """A server that accepts and never answers."""
-    silent = {"before": [{"delay_ms": 5_000}], "status": 200, "steps": []}
-    with ScriptedServer([silent], strict=False) as server, takes(0.4, 2):
+    silent = {"before": [{"delay_ms": 12_000}], "status": 200, "steps": []}
+    with ScriptedServer([silent], strict=False) as server, takes(0.4, 6):
         error = fails(server, Timeouts(total=0.5), mode, stream=stream)
     assert (error.code, getattr(error, "timer", None)) == ("deadline_exceeded", "total")
 
 
 def test_total_while_content_flows(mode: str) -> None:
     """An answer that never ends."""
-    steps = [step for _ in range(40) for step in (chunk({"content": "x"}), {"delay_ms": 50})]
-    with ScriptedServer([{"status": 200, "steps": steps}], strict=False) as server, takes(0.4, 1.8):
+    steps = [step for _ in range(240) for step in (chunk({"content": "x"}), {"delay_ms": 50})]
+    with ScriptedServer([{"status": 200, "steps": steps}], strict=False) as server, takes(0.4, 6):
         error = fails(server, Timeouts(total=0.5), mode)
     assert error.code == "deadline_exceeded"
     assert error.partial.text.startswith("xxx")
@@ -126,9 +126,17 @@ def test_total_while_content_flows(mode: str) -> None:
 def test_a_whole_answer_that_stalls_in_the_body(mode: str) -> None:
     """Headers and half a body are no answer; only connect and total run."""
     half = {"status": 200, "framing": "content-length", "steps": [{"text": '{"choices": ['}, STALL]}
-    with ScriptedServer([half]) as server, takes(0.4, 2):
+    with ScriptedServer([half]) as server, takes(0.4, 6):
         error = fails(server, Timeouts(total=0.5, first_token=0.1, idle=0.1), mode, stream=False)
     assert error.code == "deadline_exceeded"
+
+
+def test_a_refusal_that_stalls_in_its_body(mode: str) -> None:
+    """The status is known at once; nobody waits for the deadline to hear more of it."""
+    half = {"status": 400, "framing": "content-length", "steps": [{"text": '{"error": {"mess'}, STALL]}
+    with ScriptedServer([half]) as server, takes(2.5, 10):
+        error = fails(server, Timeouts(total=30), mode, stream=False)
+    assert (error.code, error.status) == ("invalid_request_error", 400)
 
 
 def test_a_slow_reader_is_not_a_slow_server() -> None:
@@ -141,9 +149,9 @@ def test_a_slow_reader_is_not_a_slow_server() -> None:
 
 def test_total_is_over_all_attempts() -> None:
     """Three attempts share one deadline (openai-python's issue 3828 waits three times as long)."""
-    silent = {"before": [{"delay_ms": 5_000}], "status": 200, "steps": []}
+    silent = {"before": [{"delay_ms": 12_000}], "status": 200, "steps": []}
     busy = {"status": 503, "steps": [{"json": {"error": {"message": "busy", "code": "queue_overloaded"}}}]}
-    with ScriptedServer([busy, silent], strict=False) as server, takes(0.4, 2):
+    with ScriptedServer([busy, silent], strict=False) as server, takes(0.4, 6):
         with client_for(server, attempts=5, timeouts=Timeouts(total=0.6)) as client:
             with pytest.raises(RequestTimeout) as caught:
                 client.chat.completions.create(model="m", messages=MESSAGES)
@@ -161,13 +169,13 @@ def test_a_bad_timeout_is_refused_by_name(name: str, value: Any) -> None:
 
 def test_a_request_can_bring_its_own_timeouts(mode: str) -> None:
     """``timeout`` in seconds is the total; None is the client's own and not "for ever"."""
-    silent = {"before": [{"delay_ms": 5_000}], "status": 200, "steps": []}
+    silent = {"before": [{"delay_ms": 12_000}], "status": 200, "steps": []}
     with (
         ScriptedServer([silent, silent], strict=False) as server,
         client_for(server, timeouts=Timeouts(total=0.5)) as client,
     ):
         for timeout in (0.3, None):
-            with takes(0.2, 1.5), pytest.raises(RequestTimeout):
+            with takes(0.2, 6), pytest.raises(RequestTimeout):
                 client.chat.completions.create(model="m", messages=MESSAGES, timeout=timeout)
 
 

@@ -34,7 +34,6 @@ class Guard:
         self.deadline = deadline
         self.cancelled = False
         self.fired: Timer | None = None
-        self.limit_seconds = 0.0
         self._drain_until: float | None = None
 
     def attempt(self) -> None:
@@ -43,9 +42,10 @@ class Guard:
         self._drain_until = None
         self.deadline.attempt(time.monotonic())
 
-    def drain(self) -> None:
-        """The outcome is fixed; what is still read only saves the connection."""
-        self._drain_until = time.monotonic() + DRAIN_SECONDS
+    def drain(self, seconds: float = DRAIN_SECONDS) -> None:
+        """The outcome is fixed; what is still read only explains it or saves the connection, and no timer fires."""
+        now = time.monotonic()
+        self._drain_until = now + min(seconds, max(0.0, self.deadline.left(now)))
 
     def wait_seconds(self) -> float | None:
         """How long the next wait may last; None for ever.  Raises ``Stopped`` if it may not begin."""
