@@ -199,6 +199,9 @@ class ScriptedServer:
         server = await self._loop.create_server(lambda: Connection(self), sock=self._listener, ssl=self._tls)
         self._ready.set()
         await self.closing.wait()
+        # Nothing more is accepted, but what was becomes a connection: a server that is closed leaves its socket open.
+        self._loop.remove_reader(self._listener)
+        await _some_rounds()
         server.close()
         await self._finish()
         for connection in list(self._open):
@@ -207,6 +210,7 @@ class ScriptedServer:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        await _some_rounds()  # a transport closes its socket in one of the next
 
     async def _finish(self) -> None:
         """Let answers that are being played come to their end: an awaited disconnect may still be due."""
@@ -251,3 +255,8 @@ class ScriptedServer:
             filler.connect_ex((self.host, self.port))
             self._idle_sockets.append(filler)
         time.sleep(0.05)
+
+
+async def _some_rounds() -> None:
+    for _ in range(4):
+        await asyncio.sleep(0)

@@ -168,3 +168,13 @@ def test_nothing_is_left_behind() -> None:
         pass
     assert set(threading.enumerate()) == threads
     assert len(os.listdir("/proc/self/fd")) == descriptors
+
+
+def test_connections_that_are_just_being_accepted_are_closed_too() -> None:
+    """A socket that is left open warns when it is collected, and warnings are errors here."""
+    for _ in range(20):
+        with ScriptedServer() as server:
+            clients = [socket.create_connection((server.host, server.port)) for _ in range(5)]
+        for each in clients:
+            each.close()
+    gc.collect()
