@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import ssl
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from types import TracebackType
 from typing import Any, Self
 
@@ -27,12 +29,12 @@ from lastword._request import prepare
 from lastword._retry import RetryPolicy
 from lastword._transport._guard import AsyncGuard
 from lastword._transport._httpx import async_transport
-from lastword._transport._pool import to_the_end
+from lastword._transport._pool import drop_connections, to_the_end
 from lastword._wire import async_read, async_send, error_limit
 
 
 class AsyncClient:
-    """As ``Client``, with ``await`` and ``async for``; belongs to one event loop."""
+    """As ``Client``, with ``await`` and ``async for``; belongs to one event loop, and to the next once that has ended."""
 
     def __init__(
         self,
@@ -57,6 +59,7 @@ class AsyncClient:
         self._transport = async_transport(self._config.base_url, ssl_context)
         self._running: set[AsyncGuard] = set()
         self._orphans: list[httpx.Response] = []
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._closed = False
         self.chat = AsyncChat(self._request, self._stream)
         self.completions = AsyncCompletions(self._request, self._stream)
@@ -102,6 +105,12 @@ class AsyncClient:
 
     async def _tidy(self) -> None:
         """Give back what streams abandoned without an ``await`` held; their sockets are shut already."""
+        before = self._loop
+        with suppress(RuntimeError):  # another kind of event loop
+            self._loop = asyncio.get_running_loop()
+        if before is not None and before.is_closed() and before is not self._loop:
+            self._orphans.clear()
+            drop_connections(self._transport)
         while self._orphans:
             await to_the_end(self._orphans.pop().aclose())
 

@@ -182,3 +182,18 @@ async def test_an_abandoned_stream_is_closed_on_a_loop_that_keeps_its_sockets_to
             await client.aclose()
 
         await asyncio.to_thread(uvloop.run, leave())
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
+def test_a_client_outlives_the_event_loop_that_it_began_in() -> None:
+    """A program that calls asyncio.run more than once: what the first loop left in the pool belongs to a loop that is closed."""
+    with RawServer(answering(http(WHOLE))) as server:
+        client = AsyncClient(base_url=server.base_url, api_key="k", timeouts=SHORT, retry=ONCE, ssl_context=TLS)
+
+        async def ask() -> None:
+            await client.chat.completions.create(model="m", messages=MESSAGES)
+
+        for _ in range(3):
+            asyncio.run(ask())
+        asyncio.run(client.aclose())
+    gc.collect()  # what the ended loops complain of belongs here

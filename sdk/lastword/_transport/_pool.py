@@ -47,6 +47,12 @@ def forget_connections(transport: httpx.HTTPTransport) -> None:
         connection.close()
 
 
+def drop_connections(transport: httpx.AsyncHTTPTransport) -> None:
+    """Forget connections whose event loop has ended: it closed their sockets or never will, and no ``await`` reaches them."""
+    pool: Any = transport._pool
+    pool._connections, pool._requests = [], []
+
+
 @types.coroutine
 def to_the_end(work: Coroutine[Any, Any, None]) -> Generator[Any, Any, None]:
     """Await ``work``, which only yields to the loop and waits for nobody; a cancellation comes after it."""
