@@ -30,7 +30,7 @@ from lastword._retry import RetryPolicy
 from lastword._transport._guard import AsyncGuard
 from lastword._transport._httpx import async_transport
 from lastword._transport._pool import drop_connections, to_the_end
-from lastword._wire import async_read, async_send, error_limit
+from lastword._wire import async_read, async_send, body_limit
 
 
 class AsyncClient:
@@ -131,7 +131,7 @@ class AsyncClient:
 
         async def attempt() -> Any:
             response = await async_send(self._transport, self._config.base_url, call)
-            return read_answer(endpoint, call, await async_read(call, response, limit=error_limit(call)), build)
+            return read_answer(endpoint, call, await async_read(call, response, limit=body_limit(call)), build)
 
         try:
             result: Any = await tenacity.AsyncRetrying(sleep=guard.sleep, **call.tenacity_options())(attempt)

@@ -22,7 +22,7 @@ from lastword._wire import (
     async_let_go,
     async_read,
     async_send,
-    error_limit,
+    body_limit,
     is_stream,
     no_stream,
 )
@@ -138,7 +138,7 @@ class AsyncStream(StreamState[T]):
         try:
             response = await async_send(self._transport, self._base_url, self._call)
             if not is_stream(self._call):
-                raise no_stream(self._call, await async_read(self._call, response, limit=error_limit(self._call)))
+                raise no_stream(self._call, await async_read(self._call, response, limit=body_limit(self._call)))
             self._response = response
             self._body = async_body_of(response)
         finally:

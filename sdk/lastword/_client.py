@@ -28,7 +28,7 @@ from lastword._stream import Stream
 from lastword._transport._guard import SyncGuard
 from lastword._transport._httpx import sync_transport
 from lastword._transport._pool import forget_connections
-from lastword._wire import error_limit, read, send
+from lastword._wire import body_limit, read, send
 
 
 class Client:
@@ -138,7 +138,7 @@ class Client:
 
         def attempt() -> Any:
             response = send(self._transport, self._config.base_url, call)
-            return read_answer(endpoint, call, read(call, response, limit=error_limit(call)), build)
+            return read_answer(endpoint, call, read(call, response, limit=body_limit(call)), build)
 
         try:
             result = tenacity.Retrying(sleep=guard.sleep, **call.tenacity_options())(attempt)

@@ -17,7 +17,7 @@ from lastword._errors import LastwordError
 from lastword._stream_state import StreamState
 from lastword._transport._guard import SyncGuard
 from lastword._transport._httpx import RAISED
-from lastword._wire import body_of, drain, error_limit, is_stream, let_go, no_stream, read, send
+from lastword._wire import body_limit, body_of, drain, is_stream, let_go, no_stream, read, send
 
 T = TypeVar("T")
 
@@ -126,7 +126,7 @@ class Stream(StreamState[T]):
         try:
             response = send(self._transport, self._base_url, self._call)
             if not is_stream(self._call):
-                raise no_stream(self._call, read(self._call, response, limit=error_limit(self._call)))
+                raise no_stream(self._call, read(self._call, response, limit=body_limit(self._call)))
             self._response = response
             self._body = body_of(response)
         finally:

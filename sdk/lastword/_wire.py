@@ -9,12 +9,18 @@ from urllib.parse import urljoin, urlsplit
 import httpx
 
 from lastword._call import MAX_ERROR_BODY, Answer, Call
+from lastword._classify import make_error
+from lastword._codes import Code
+from lastword._errors import LastwordError
 from lastword._transport._guard import AsyncGuard
 from lastword._transport._httpx import RAISED
 from lastword._transport._pool import close_unused, spoil_if_more_came, to_the_end
 
 MAX_DRAIN: Final = 64 * 1024
 """How much of a body is read after its terminal event, in bytes (STR-9)."""
+
+MAX_ANSWER: Final = 256 * 1024 * 1024
+"""How large an answer that is no stream may be, in bytes: what never ends, or was packed to burst, must not fill the memory."""
 
 REFUSAL_SECONDS: Final = 3.0
 """How long the body of a refusal may take: its status is known, and the body only explains it."""
@@ -38,10 +44,10 @@ def send(transport: httpx.HTTPTransport, base_url: str, call: Call) -> httpx.Res
         if not url:
             return response
         response.close()
-    raise call.malformed(f"more than {_MAX_REDIRECTS} redirects, the last to {url}", b"")
+    raise _astray(call, url)
 
 
-def read(call: Call, response: httpx.Response, *, limit: int | None) -> bytes:
+def read(call: Call, response: httpx.Response, *, limit: int) -> bytes:
     """Read the body, at most ``limit`` bytes of it, and let the connection go."""
     parts: list[bytes] = []
     size = 0
@@ -51,14 +57,14 @@ def read(call: Call, response: httpx.Response, *, limit: int | None) -> bytes:
         for part in body_of(response):
             parts.append(part)
             size += len(part)
-            if limit is not None and size > limit:
+            if size > limit:
                 break
     except RAISED as error:
         if not call.is_refused:
             raise call.broken(error) from error
     finally:
         let_go(call, response)
-    return b"".join(parts)
+    return _joined(call, parts, size)
 
 
 def body_of(response: httpx.Response) -> Iterator[bytes]:
@@ -105,10 +111,10 @@ async def async_send(transport: httpx.AsyncHTTPTransport, base_url: str, call: C
         if not url:
             return response
         await to_the_end(response.aclose())
-    raise call.malformed(f"more than {_MAX_REDIRECTS} redirects, the last to {url}", b"")
+    raise _astray(call, url)
 
 
-async def async_read(call: Call, response: httpx.Response, *, limit: int | None) -> bytes:
+async def async_read(call: Call, response: httpx.Response, *, limit: int) -> bytes:
     """As ``read``."""
     parts: list[bytes] = []
     size = 0
@@ -118,14 +124,14 @@ async def async_read(call: Call, response: httpx.Response, *, limit: int | None)
         async for part in async_body_of(response):
             parts.append(part)
             size += len(part)
-            if limit is not None and size > limit:
+            if size > limit:
                 break
     except RAISED as error:
         if not call.is_refused:
             raise call.broken(error) from error
     finally:
         await async_let_go(call, response)
-    return b"".join(parts)
+    return _joined(call, parts, size)
 
 
 def async_body_of(response: httpx.Response) -> AsyncIterator[bytes]:
@@ -172,10 +178,21 @@ def no_stream(call: Call, body: bytes) -> Exception:
     return call.refusal(body) or call.malformed(what, body)
 
 
-def error_limit(call: Call) -> int | None:
-    """How much of the body to read: all of a success, little of anything else."""
+def body_limit(call: Call) -> int:
+    """How much of the body to read: as good as all of a success, little of anything else."""
     assert call.answer is not None
-    return None if 200 <= call.answer.status < 300 and not call.request.stream else MAX_ERROR_BODY
+    return MAX_ANSWER if 200 <= call.answer.status < 300 and not call.request.stream else MAX_ERROR_BODY
+
+
+def _joined(call: Call, parts: list[bytes], size: int) -> bytes:
+    if size > MAX_ANSWER:
+        raise call.malformed(f"the answer is larger than {MAX_ANSWER} bytes", b"")
+    return b"".join(parts)
+
+
+def _astray(call: Call, url: str) -> LastwordError:
+    message = f"more than {_MAX_REDIRECTS} redirects, the last to {url}: look at base_url and at what is in front of the server"
+    return call.error(make_error(Code.INVALID_REQUEST_ERROR, message))
 
 
 def _request(call: Call, url: str, headers: dict[str, str]) -> httpx.Request:

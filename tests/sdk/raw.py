@@ -9,6 +9,10 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Self
 
+from tests.sdk.wire import SHORT
+
+from lastword import Client, RetryPolicy
+
 Answer = Callable[[socket.socket, int], bool]
 """Called with the connection and the number of the request (1, 2, …); returns whether the connection stays open."""
 
@@ -104,3 +108,9 @@ def _always(data: bytes) -> Answer:
         return False
 
     return answer
+
+
+def client_of(server: RawServer, attempts: int = 3, **options: object) -> Client:
+    """A client whose retries come at once."""
+    retry = RetryPolicy(max_attempts=attempts, base_delay=0.01, max_delay=0.02)
+    return Client(base_url=server.base_url, api_key="the-key", retry=retry, timeouts=SHORT, **options)  # type: ignore[arg-type]

@@ -2,38 +2,25 @@
 
 from __future__ import annotations
 
-import errno
+import gzip
 import json
 import socket
-import subprocess
-import sys
-import textwrap
-from typing import Any
 
 import pytest
-from tests.sdk.raw import WHOLE, RawServer, event, http
+from tests.sdk.raw import WHOLE, RawServer, client_of, event, http
 from tests.sdk.wire import AT_ONCE, MESSAGES, SHORT, chunk, takes
 
 from lastword import (
     AsyncClient,
     AuthenticationError,
-    Client,
-    ConnectionFailed,
     InvalidRequest,
     LastwordError,
     RequestTimeout,
-    RetryPolicy,
     Timeouts,
 )
 
 HELLO = event(chunk({"content": "Hello"})["data"]) + event(chunk({}, "stop")["data"]) + event(b"[DONE]")
 REFUSED = json.dumps({"error": {"message": "no such key", "code": "unauthorized"}}).encode()
-
-
-def client_of(server: RawServer, attempts: int = 3, **options: object) -> Client:
-    """A client whose retries come at once."""
-    retry = RetryPolicy(max_attempts=attempts, base_delay=0.01, max_delay=0.02)
-    return Client(base_url=server.base_url, api_key="the-key", retry=retry, timeouts=SHORT, **options)  # type: ignore[arg-type]
 
 
 BROKEN_BODIES = {
@@ -169,129 +156,21 @@ def test_an_integer_beyond_every_float_is_kept_as_it_came() -> None:
         assert done.choices[0].model_dump()["logprobs"]["content"][0]["logprob"] == huge
 
 
-def test_no_free_descriptor_is_a_failed_connection(monkeypatch: pytest.MonkeyPatch) -> None:
-    """So is a machine without IPv6 where the server's first address is one: the next address is tried."""
-    create = socket.socket
-
-    def refuse(family: int = -1, *rest: Any, **options: Any) -> socket.socket:
-        if family == socket.AF_INET6:
-            raise OSError(97, "Address family not supported by protocol")
-        return create(family, *rest, **options)
-
-    def both(*_: Any, **__: Any) -> list[Any]:
-        port = int(server.base_url.split(":")[2].split("/")[0])
-        return [
-            (socket.AF_INET6, socket.SOCK_STREAM, 6, "", ("::1", port, 0, 0)),
-            (socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", port)),
-        ]
-
-    with RawServer(http(WHOLE)) as server, client_of(server, 1) as client:
-        with monkeypatch.context() as patch:
-            patch.setattr(socket, "getaddrinfo", both)
-            patch.setattr(socket, "socket", refuse)
+def test_a_redirect_that_goes_round_is_followed_five_times_and_not_retried() -> None:
+    """Whoever set it up so must mend it; the same request goes round again."""
+    with RawServer(http(b"", "location: ?", status="307 Temporary Redirect")) as server, client_of(server) as client:
+        with pytest.raises(InvalidRequest, match="redirects"):
             client.chat.completions.create(model="m", messages=MESSAGES)
-            patch.setattr(socket, "getaddrinfo", lambda *_, **__: both()[:1])
-            with pytest.raises(ConnectionFailed):
-                client.chat.completions.create(model="m", messages=MESSAGES)
+        assert len(server.heads) == 6
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"base_url": "http://127.0.0.1:99999/v1"},
-        {"base_url": "http://127.0.0.1:x/v1"},
-        {"default_headers": {"x-count": 1}},
-        {"api_key": b"bytes"},
-    ],
-    ids=str,
-)
-def test_settings_that_cannot_work_are_refused_at_once(wrong: dict[str, Any]) -> None:
-    """By the constructor, and not by the first call with whatever error comes of it (port 99999 is 34463 to the system)."""
-    with pytest.raises(ValueError, match=r"give|api_key"):
-        Client(**{"base_url": "http://127.0.0.1:1/v1", **wrong})
-
-
-def two_addresses(port: int) -> Any:
-    """A resolver for a host whose first address is silent."""
-    real = socket.getaddrinfo
-
-    def resolve(host: str, *rest: Any, **options: Any) -> Any:
-        if host != "two.test":
-            return real(host, *rest, **options)
-        if options.get("flags") == socket.AI_NUMERICHOST:
-            raise socket.gaierror
-        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (ip, port)) for ip in ("127.0.0.2", "127.0.0.1")]
-
-    return resolve
-
-
-def silent(port: int) -> list[socket.socket]:
-    """Fill the backlog of 127.0.0.2, so that nobody else gets an answer there."""
-    sockets = [socket.create_server(("127.0.0.2", port), backlog=0)]
-    for _ in range(4):
-        sockets.append(socket.socket())
-        sockets[-1].setblocking(False)
-        sockets[-1].connect_ex(("127.0.0.2", port))
-    return sockets
-
-
-@pytest.mark.anyio
-@pytest.mark.parametrize("kind", ["sync", "async"])
-async def test_a_silent_address_leaves_time_for_the_next(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A host has several; the first may be of a network that drops everything, as IPv6 often is."""
-    options: Any = {"api_key": "k", "timeouts": Timeouts(connect=1), "retry": RetryPolicy(max_attempts=1)}
-    with RawServer(http(WHOLE)) as server:
-        port = int(server.origin.rsplit(":", 1)[1])
-        sockets = silent(port)
-        monkeypatch.setattr(socket, "getaddrinfo", two_addresses(port))
-        with takes(0.2, 1.0):
-            if kind == "sync":
-                with Client(base_url=f"http://two.test:{port}/v1", **options) as client:
-                    client.chat.completions.create(model="m", messages=MESSAGES)
-            else:
-                async with AsyncClient(base_url=f"http://two.test:{port}/v1", **options) as async_client:
-                    await async_client.chat.completions.create(model="m", messages=MESSAGES)
-        for each in sockets:
-            each.close()
-
-
-def test_a_resolver_that_hangs_does_not_keep_an_async_program_alive() -> None:
-    """asyncio.run waits for the threads in which loops look names up."""
-    program = """
-        import asyncio, socket, time
-        from lastword import AsyncClient, RequestTimeout, RetryPolicy, Timeouts
-
-        real = socket.getaddrinfo
-        def resolve(host, *rest, **options):
-            if host == "hangs.test" and options.get("flags") != socket.AI_NUMERICHOST:
-                time.sleep(60)
-            return real(host, *rest, **options)
-        socket.getaddrinfo = resolve
-
-        async def main():
-            retry, timeouts = RetryPolicy(max_attempts=1), Timeouts(connect=0.3)
-            async with AsyncClient(base_url="http://hangs.test/v1", api_key="k", retry=retry, timeouts=timeouts) as client:
-                try:
-                    await client.models.list()
-                except RequestTimeout as error:
-                    print(error.timer)
-
-        asyncio.run(main())
-    """
-    command = [sys.executable, "-c", textwrap.dedent(program)]
-    assert subprocess.run(command, capture_output=True, text=True, timeout=20, check=True).stdout == "connect\n"
-
-
-def test_a_lost_connection_is_no_timer_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The system's ETIMEDOUT is a TimeoutError too; it says that the network lost the connection."""
-
-    class Losing(socket.socket):
-        def recv(self, *_: Any) -> bytes:
-            raise TimeoutError(errno.ETIMEDOUT, "Connection timed out")
-
-    with RawServer(http(WHOLE)) as server, client_of(server, 1) as client:
-        client.chat.completions.create(model="m", messages=MESSAGES)
-        with monkeypatch.context() as patch:
-            patch.setattr("lastword._transport._sync.socket.socket", Losing)
-            with pytest.raises(ConnectionFailed):
-                client.chat.completions.create(model="m", messages=MESSAGES)
+@pytest.mark.parametrize("packed", [False, True], ids=["plain", "gzip"])
+def test_an_answer_without_end_does_not_fill_the_memory(packed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Counted as it comes out of its packing."""
+    monkeypatch.setattr("lastword._wire.MAX_ANSWER", 1 << 20)
+    body = b'{"choices": "' + b" " * (4 << 20)
+    answer = http(gzip.compress(body), "content-encoding: gzip") if packed else http(body)
+    with RawServer(answer) as server, client_of(server, 1) as client:
+        with pytest.raises(LastwordError, match="larger than") as caught:
+            client.chat.completions.create(model="m", messages=MESSAGES)
+        assert caught.value.code == "malformed_response"
