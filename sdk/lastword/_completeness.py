@@ -150,11 +150,13 @@ class StreamTracker:
         )
 
     def _take(self, chunk: dict[str, Any], choices: list[Any], part: str) -> bool:
-        for choice in choices:
+        for position, choice in enumerate(choices):
             if choice.__class__ is not dict:
                 return self._malformed("a choice is no object", chunk)
-            index = choice.get("index", 0)
-            if index.__class__ is not int or index < 0:
+            index = choice.get("index")
+            if index is None:
+                index = position if part == "message" else 0
+            elif index.__class__ is not int or index < 0:
                 return self._malformed(f"a choice has the index {shown(index)}", chunk)
             delta = choice.get(part)
             if delta.__class__ is dict:
@@ -170,6 +172,8 @@ class StreamTracker:
             elif delta is not None:
                 return self._malformed(f"a choice's {part} is no object", chunk)
             text = choice.get("text")
+            if text is None and delta is None and part == "message":
+                return self._malformed("a choice has neither a message nor a text", chunk)
             if text:
                 self.progressed = True
                 self._add_text(index, text)
@@ -185,7 +189,11 @@ class StreamTracker:
         return True
 
     def _add_text(self, index: int, value: Any) -> None:
-        if value.__class__ is str:
+        if value.__class__ is list:  # content in parts, as Mistral sends it
+            for each in value:
+                if each.__class__ is dict and each.get("text"):
+                    self._add_text(index, each["text"])
+        elif value.__class__ is str:
             parts = self._texts.get(index)
             if parts is None:
                 self._texts[index] = [value]

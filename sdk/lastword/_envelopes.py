@@ -38,16 +38,15 @@ _TITLE: Final = re.compile(r"<title[^>]*>(.*?)</title>", re.IGNORECASE | re.DOTA
 def error_fields(value: object) -> Fields | None:
     """Read ``value`` if it has an error's shape (CLS-3), else None.
 
-    A chunk or answer may carry ``"error": null`` (CLS-8) or ``"detail": null``; an object with ``choices`` is an error only
-    if ``error`` is truthy, or ``object`` or ``type`` says so (CLS-7).
+    Chunks and answers may carry an ``error`` or ``detail`` that is null or empty (CLS-8); an object with ``choices`` is an
+    error only if ``error`` is not empty, or ``object`` or ``type`` says so (CLS-7).
     """
     if isinstance(value, list) and len(value) == 1:  # Google's OpenAI-compatible endpoint wraps the envelope in a list
         value = value[0]
     if not isinstance(value, Mapping):
         return None
-    error = value.get("error")
-    if error or (error is not None and "choices" not in value):
-        return _of_error(error, value)
+    if value.get("error"):
+        return _of_error(value["error"], value)
     if value.get("object") == "error" or value.get("type") == "error":
         return _of_mapping(value)
     if "choices" in value:
@@ -56,7 +55,8 @@ def error_fields(value: object) -> Fields | None:
         return _of_error(value["response"].get("error") or {}, value)
     if value.get("detail") is not None:
         return _of_detail(value["detail"])
-    if isinstance(value.get("message"), str) and ("code" in value or "type" in value) and "id" not in value:
+    answers = "id" in value or "data" in value
+    if isinstance(value.get("message"), str) and ("code" in value or "type" in value) and not answers:
         return _of_mapping(value)
     return None
 
@@ -141,7 +141,8 @@ def _of_detail(detail: object) -> Fields:
     if isinstance(detail, list):  # FastAPI's validation errors: [{"loc": […], "msg": …, "type": …}]
         problems = [problem for problem in detail if isinstance(problem, Mapping)]
         places = [_place(problem.get("loc")) for problem in problems]
-        texts = [f"{place}: {shown(problem.get('msg', ''))}" for place, problem in zip(places, problems, strict=True)]
+        said = [shown(problem.get("msg", "")) for problem in problems]
+        texts = [f"{place}: {text}" if place else text for place, text in zip(places, said, strict=True)]
         return {"message": "; ".join(texts) or shown(detail), "param": (places[0] or None) if places else None}
     return {"message": shown(detail)}
 
