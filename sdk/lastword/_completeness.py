@@ -160,15 +160,7 @@ class StreamTracker:
                 return self._malformed(f"a choice has the index {shown(index)}", chunk)
             delta = choice.get(part)
             if delta.__class__ is dict:
-                for name, value in delta.items():
-                    if value and name != "role":
-                        self.progressed = True
-                        if name == "content":
-                            self._add_text(index, value)
-                        elif name == "tool_calls":
-                            self._calls.add(index, value, whole=part == "message")
-                        elif name == "function_call":
-                            self._calls.add(index, [{"index": 0, "function": value}], whole=False)
+                self._take_part(index, delta, whole=part == "message")
             elif delta is not None:
                 return self._malformed(f"a choice's {part} is no object", chunk)
             text = choice.get("text")
@@ -187,6 +179,17 @@ class StreamTracker:
             self.usage = usage  # counts are cumulative: the last one holds
         self.chunks += 1
         return True
+
+    def _take_part(self, index: int, part: dict[str, Any], *, whole: bool) -> None:
+        for name, value in part.items():
+            if value and name != "role":
+                self.progressed = True
+                if name == "content":
+                    self._add_text(index, value)
+                elif name == "tool_calls":
+                    self._calls.add(index, value, whole=whole)
+                elif name == "function_call":
+                    self._calls.add(index, [{"index": 0, "function": value}], whole=False)
 
     def _add_text(self, index: int, value: Any) -> None:
         if value.__class__ is list:  # content in parts, as Mistral sends it
