@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -32,6 +33,9 @@ _MAX_TOKENS: Final = {
     MESSAGES: ("max_tokens",),
 }
 _MAX_DEADLINE_DIGITS: Final = 12
+_MAX_DIGITS: Final = 16
+_WHOLE: Final = re.compile(r"\+?\d+(?:_\d+)*(?:\.0*)?", re.ASCII)
+_TRUE: Final = frozenset({"1", "true", "t", "yes", "y", "on"})
 
 
 def kind_of(method: str, path: str) -> str:
@@ -53,6 +57,8 @@ class Ask:
     stream: bool = False
     choices: int = 1
     max_tokens: int | None = None
+    whole_is_judged: bool = True
+    """False on a route that serves other tasks too, whose whole answers look otherwise."""
 
     @classmethod
     def read(cls, kind: str, body: bytes, content_type: str) -> Ask | ErrorInfo:
@@ -65,15 +71,17 @@ class Ask:
             return _not_json(error)
         if not isinstance(parsed, dict):
             return cls(kind=kind or OTHER)
-        if not kind:
+        several = not kind
+        if several:
             kind = CHAT if "messages" in parsed else COMPLETIONS if "prompt" in parsed else OTHER
         model = parsed.get("model")
         return cls(
             kind=kind,
             model=model[:200] if isinstance(model, str) else None,
-            stream=parsed.get("stream") is True,
+            stream=_is_true(parsed.get("stream")),
             choices=expected_choices(parsed),
             max_tokens=_explicit(parsed, _MAX_TOKENS.get(kind, ())),
+            whole_is_judged=not several,
         )
 
 
@@ -101,32 +109,26 @@ class Slots:
         lanes = self._max_inflight or max(self._inside, 1)
         return min(max(1.0, (len(self._waiting) + 1) * self._mean_seconds / lanes), 60.0)
 
-    async def enter(self) -> None:
-        """Take a place, waiting for one; if the wait is cancelled, no place is lost."""
+    def enter(self) -> asyncio.Future[None]:
+        """Take a place, or stand in line for one: done once it is there.  At once, so that `full` counts it from now on."""
+        place: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         if self._max_inflight is None or (self._inside < self._max_inflight and not self._waiting):
             self._inside += 1
-            return
-        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting.append(turn)
-        try:
-            await turn
-        except asyncio.CancelledError:
-            if turn.done() and not turn.cancelled():
-                self.leave(None)  # the place had just been given
-            else:
-                self._waiting.remove(turn)
-            raise
+            place.set_result(None)
+        else:
+            self._waiting.append(place)
+        return place
 
-    def leave(self, seconds: float | None) -> None:
-        """Give the place up, to the first in line if there is one; ``seconds`` is how long it was used."""
-        if seconds is not None:
-            self._mean_seconds += 0.2 * (seconds - self._mean_seconds)
-        while self._waiting:
-            turn = self._waiting.popleft()
-            if not turn.done():
-                turn.set_result(None)
-                return
-        self._inside -= 1
+    def leave(self, place: asyncio.Future[None], seconds: float) -> None:
+        """Give a place up, to the first in line if there is one, or the wait for it; ``seconds`` is how long it was used."""
+        if not place.done():
+            self._waiting.remove(place)
+            return
+        self._mean_seconds += 0.2 * (seconds - self._mean_seconds)
+        if self._waiting:
+            self._waiting.popleft().set_result(None)
+        else:
+            self._inside -= 1
 
 
 def overloaded() -> ErrorInfo:
@@ -159,7 +161,16 @@ def read_deadline(text: str | None) -> int | ErrorInfo | None:
 def _explicit(body: dict[str, Any], names: tuple[str, ...]) -> int | None:
     """The first of ``names`` that the body gives; as the engine does, null counts as absent."""
     given = next((body[name] for name in names if body.get(name) is not None), None)
+    if isinstance(given, str) and len(given) < _MAX_DIGITS and _WHOLE.fullmatch(given.strip()):
+        given = float(given)  # engines that validate loosely take "16" and 16.0
+    if isinstance(given, float) and given.is_integer():
+        given = int(given)
     return given if isinstance(given, int) and not isinstance(given, bool) and given >= 0 else None
+
+
+def _is_true(given: Any) -> bool:
+    """As loosely as engines read it."""
+    return given in (True, 1) or (isinstance(given, str) and given.lower() in _TRUE)
 
 
 def _not_json(error: Exception) -> ErrorInfo:

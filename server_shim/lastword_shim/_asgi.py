@@ -21,7 +21,9 @@ from lastword_shim.engine import Engine
 
 _log: Final = logging.getLogger("lastword_shim")
 _PROBES: Final = frozenset({"/health", "/ping"})
-_LEFT_ALONE: Final = ("/metrics", "/load", "/version", "/server_info", "/docs", "/redoc", "/openapi.json")
+_LEFT_ALONE: Final = frozenset({
+    "/metrics", "/load", "/version", "/server_info", "/docs", "/docs/oauth2-redirect", "/redoc", "/openapi.json",
+})  # fmt: skip
 
 
 @dataclass(slots=True)
@@ -106,7 +108,7 @@ class Shim:
                 await send({"type": "http.response.body", "body": body, "more_body": False})
             else:
                 await self.app(scope, receive, send)
-        elif path.startswith(_LEFT_ALONE) or scope["method"] == "OPTIONS":
+        elif path.rstrip("/") in _LEFT_ALONE or _is_preflight(scope):
             await self.app(scope, receive, send)
         else:
             await Exchange(core, scope, receive, send).run(self.app)
@@ -135,9 +137,14 @@ class Shim:
             self._engine.attach(self)
             self._core.engine = self._engine
         for middleware in getattr(outer, "user_middleware", ()):
-            if middleware.cls.__name__ == "CORSMiddleware":
+            if getattr(middleware.cls, "__name__", "") == "CORSMiddleware":
                 self._core.cors = (middleware.cls, middleware.args, middleware.kwargs)
         _log.info("lastword_shim is mounted; engine: %s", type(self._engine).__name__ if self._engine else "unknown")
+
+
+def _is_preflight(scope: Scope) -> bool:
+    asked = any(name.lower() == b"access-control-request-method" for name, _ in scope["headers"])
+    return asked and bool(scope["method"] == "OPTIONS")
 
 
 def _log_somewhere() -> None:

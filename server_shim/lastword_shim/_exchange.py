@@ -3,15 +3,6 @@
 The application runs in a task of its own.  Its answer, the timers, the client's disconnect, a refusal and a shutdown
 each may *decide*; the first decision stands, and only `_end` acts on it.  From then on nothing of the application's
 leaves any more.  All of it runs on one event loop, so "first" needs no lock.
-
-    received ── 401, 404 … ──────────────────────────────► rejected
-       │ the application asks for the body
-       ├── draining, too large, overloaded, no JSON ─────► rejected
-       ▼
-    queued ── the engine refuses (context, grammar …) ───► rejected
-       │ first token                └─ timer, gone, stop ► failed, cancelled
-       ▼
-    generating ── terminal, timer, exception, gone, stop ► completed, failed, cancelled
 """
 
 from __future__ import annotations
@@ -19,16 +10,17 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import logging
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from lastword._classify import ErrorInfo, classify_response, make_error
 from lastword._codes import CODES, Category, Code
 from lastword_shim._answer import Context, settle, unexpected
 from lastword_shim._inbound import ClientLeft, Inbound, Message, Receive, Refusal, Scope, shutting_down
-from lastword_shim._lifecycle import Lifecycle, State
+from lastword_shim._lifecycle import Lifecycle
 from lastword_shim._outbound import Outbound
 from lastword_shim._readings import StreamReading, Verdict
+from lastword_shim._tasks import Helpers, let_go, stop
 from lastword_shim._terminal import Send
 from lastword_shim._timers import Timers
 from lastword_shim.engine import Ticket, enter
@@ -39,8 +31,6 @@ if TYPE_CHECKING:
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 _log: Final = logging.getLogger("lastword_shim")
-STOP_PATIENCE: Final = 1.0
-"""Seconds that an application gets to stop once it is told that the client has left, and again once it is cancelled."""
 SEND_PATIENCE: Final = 5.0
 """Seconds that a client gets to take a terminal; while the server is stopping, a tenth of it."""
 
@@ -61,10 +51,12 @@ class Exchange:
         self._timers = Timers(core.settings, self._life)
         self._decided: asyncio.Future[Verdict] = asyncio.get_running_loop().create_future()
         self._hang_up = asyncio.Event()
-        self._body_asked = False
+        self._admission: asyncio.Task[bytes | None] | None = None
+        self._body_given = False
+        self._sent: ErrorInfo | None = None
         self._recorded = False
         self._hold: asyncio.TimerHandle | None = None
-        self._helpers: set[asyncio.Task[None]] = set()
+        self._helpers = Helpers(self._client_left)
         self._task: asyncio.Task[Any] | None = None
 
     # What the drain asks and does.
@@ -72,7 +64,7 @@ class Exchange:
     @property
     def is_queued(self) -> bool:
         """Whether the engine has it and has made no token yet."""
-        return not self._decided.done() and self._in.generates and self._life.state is State.QUEUED
+        return not self._decided.done() and self._in.has_place and self._life.first_token_at is None
 
     def shut_down(self) -> None:
         """End it because the server stops."""
@@ -98,14 +90,20 @@ class Exchange:
             inner.cancel()
             self.shut_down()
             verdict = self._decided.result()
-            # Success that could not be told is none.
-            self._record(verdict, shutting_down() if verdict.error is None else None)
+            if verdict.error is None:  # success that could not be told is none
+                self._sent = shutting_down()
+            self._record(verdict)
+            raise
+        except Exception as error:  # the server's, or a mistake of ours: the server ends it, and the record stays
+            self._out.close()
+            self._sent = self._sent or unexpected(error, self._in.request_id)
+            self._record(self._decided.result() if self._decided.done() else Verdict(by_engine=False))
+            await stop(inner, self._hang_up, self._in.request_id)
             raise
         finally:
             if self._hold is not None:
                 self._hold.cancel()
-            for helper in self._helpers:
-                helper.cancel()
+            self._helpers.cancel()
             self._in.leave()
             self._core.drain.discard(self)
 
@@ -116,24 +114,34 @@ class Exchange:
 
     async def _receive(self) -> Message:
         """The whole body at the first call, for by then the application has let the caller in; then the disconnect."""
-        if not self._body_asked:
-            self._body_asked = True
-            try:
-                body = await self._in.read()
-            except Refusal as refusal:
-                self._decide(Verdict(error=refusal.error, by_engine=False))
-            except ClientLeft:
-                self._client_left()
-            else:
-                self._life.model, self._life.stream = self._in.ask.model, self._in.ask.stream
-                self._life.asked_at = self._life.clock()
-                self._ticket.max_tokens = self._in.ask.max_tokens
-                self._help(self._watch())
-                if await self._in.take_place(self._decided):
-                    self._life.queued_at = self._life.clock()
-                    return {"type": "http.request", "body": body, "more_body": False}
+        if self._admission is None:
+            self._admission = self._helpers.start(self._admit())
+        if not self._body_given:
+            body = await asyncio.shield(self._admission)  # who gives up waiting for the body does not lose it
+            if body is not None and not self._body_given:
+                self._body_given = True
+                return {"type": "http.request", "body": body, "more_body": False}
         await self._hang_up.wait()
         return {"type": "http.disconnect"}
+
+    async def _admit(self) -> bytes | None:
+        """Read the body and take a place; None where the request is not let in."""
+        try:
+            body = await self._in.read()
+            self._life.model, self._life.stream = self._in.ask.model, self._in.ask.stream
+            self._life.asked_at = self._life.clock()
+            self._ticket.max_tokens = self._in.ask.max_tokens
+            self._helpers.start(self._watch())
+            if not await self._in.take_place(self._decided):
+                return None
+        except Refusal as refusal:
+            self._decide(Verdict(error=refusal.error, by_engine=False))
+        except ClientLeft:
+            self._client_left()
+        else:
+            self._life.queued_at = self._life.clock()
+            return body
+        return None
 
     async def _send(self, message: Message) -> None:
         if self._decided.done():
@@ -157,21 +165,11 @@ class Exchange:
 
     def _stop_holding(self) -> None:
         if not self._decided.done():
-            self._help(self._out.stop_holding())
+            self._helpers.start(self._out.stop_holding())
 
     async def _watch(self) -> None:
         await self._in.until_gone()
         self._client_left()
-
-    def _help(self, work: Coroutine[Any, Any, None]) -> None:
-        helper = asyncio.create_task(work)
-        self._helpers.add(helper)
-        helper.add_done_callback(self._helped)
-
-    def _helped(self, helper: asyncio.Task[None]) -> None:
-        self._helpers.discard(helper)
-        if not helper.cancelled() and helper.exception() is not None:  # the server's own receive or send has failed
-            self._client_left()
 
     # Deciding: the first one stands.
 
@@ -225,21 +223,22 @@ class Exchange:
     async def _end(self, inner: asyncio.Task[None]) -> None:
         verdict = self._decided.result()
         self._sees_tokens()  # while the engine still has it
-        sent: ErrorInfo | None = None
         if verdict.error is None:
             try:
                 await self._out.succeed(verdict.last)
             except OSError:
                 self._life.client_left()
-            self._record(verdict, None)
-            await asyncio.wait({inner})  # what it does after its answer is its own affair
+            self._record(verdict)
+            self._in.leave()
+            await let_go(inner, self._hang_up, self._in.request_id)
             return
         if verdict.gone:
             self._out.close()
         else:
-            sent = await self._say(self._best(verdict))
-        await self._stop(inner)
-        self._record(verdict, sent)
+            await self._say(self._best(verdict))
+        await stop(inner, self._hang_up, self._in.request_id)
+        self._life.stopped_at = self._life.clock()
+        self._record(verdict)
 
     def _best(self, verdict: Verdict) -> ErrorInfo:
         """The most that is known: our own refusal rather than how the engine's application put it."""
@@ -249,44 +248,30 @@ class Exchange:
         engine = self._core.engine
         return engine.restate(verdict.error, self._ticket) if verdict.by_engine and engine else verdict.error
 
-    async def _say(self, error: ErrorInfo) -> ErrorInfo:
+    async def _say(self, error: ErrorInfo) -> None:
         core = self._core
         draining = core.drain.draining
         settings = core.settings
         context = Context(self._in.request_id, self._in.attempt, draining, settings.overload_status, core.slots.pause)
-        settled, status = settle(error, context)
+        self._sent, status = settle(error, context)
         said = await self._out.fail(
-            settled,
+            self._sent,
             status,
             kind=self._in.ask.kind,
             inner_headers=self._out.headers or await core.cors_headers(self._scope),
             patience=SEND_PATIENCE / 10 if draining else SEND_PATIENCE,
         )
         if not said:
-            _log.warning("request_id=%s code=%s could not be told to the client", self._in.request_id, settled.code)
-        return settled
+            _log.warning("request_id=%s code=%s could not be told to the client", self._in.request_id, self._sent.code)
 
-    async def _stop(self, inner: asyncio.Task[None]) -> None:
-        """Make the application stop.  The disconnect comes first: a cancelled handler may leave at work what it started."""
-        self._hang_up.set()
-        await asyncio.wait({inner}, timeout=STOP_PATIENCE)
-        if not inner.done():
-            inner.cancel()
-            await asyncio.wait({inner}, timeout=STOP_PATIENCE)
-        if not inner.done():
-            _log.error("request_id=%s the application does not stop", self._in.request_id)
-        elif not inner.cancelled():
-            inner.exception()  # taken note of: the request has been answered
-        self._life.stopped_at = self._life.clock()
-
-    def _record(self, verdict: Verdict, sent: ErrorInfo | None) -> None:
+    def _record(self, verdict: Verdict) -> None:
         if self._recorded:
             return
         self._recorded = True
         life, reading = self._life, self._out.reading
         self._sees_tokens()
         life.ended_at = life.clock()
-        error = sent or verdict.error
+        error = self._sent or verdict.error
         if error is None and life.gone_at is not None:
             error = make_error(Code.CLIENT_DISCONNECTED, CODES[Code.CLIENT_DISCONNECTED].brief)
         if reading is not None:

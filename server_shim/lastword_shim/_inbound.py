@@ -19,6 +19,7 @@ Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 
+_NOT_INWARD: Final = frozenset({b"x-request-id", b"accept-encoding"})  # a compressed answer could not be judged
 _VALID_ID: Final = re.compile(r"[A-Za-z0-9\-_.:]{1,128}")
 
 
@@ -51,7 +52,7 @@ class Inbound:
         self.ask = Ask(kind=kind_of(scope["method"], self.path))
         self._deadline = read_deadline(self.headers.get("request-timeout-ms"))
         self.deadline_ms = self._deadline if isinstance(self._deadline, int) else None
-        self._place: asyncio.Task[None] | None = None
+        self._place: asyncio.Future[None] | None = None
         self._placed_at = 0.0
 
     @property
@@ -59,10 +60,15 @@ class Inbound:
         """Whether it makes the engine generate."""
         return is_generation(self.ask.kind)
 
+    @property
+    def has_place(self) -> bool:
+        """Whether it has a place at the engine; False again once it has given it back."""
+        return self._place is not None and self._place.done()
+
     def inward_scope(self) -> Scope:
-        """The scope for the application: with our id, and without extensions that could send a body past us."""
+        """The scope for the application: with our id, and without what could send a body past us or hide it from us."""
         scope = dict(self._scope)
-        headers = [(name, value) for name, value in scope["headers"] if name.lower() != b"x-request-id"]
+        headers = [(name, value) for name, value in scope["headers"] if name.lower() not in _NOT_INWARD]
         scope["headers"] = [*headers, (b"x-request-id", self.inward_id.encode())]
         scope["extensions"] = {}
         return scope
@@ -102,22 +108,30 @@ class Inbound:
             raise Refusal(self._deadline)
         if limit is not None and declared_length(self._scope["headers"]) > limit:
             raise Refusal(too_large(limit))
-        if self.generates and core.slots.full(in_engine_queue=core.drain.queued()):
+        self._check_the_queue()
+
+    def _check_the_queue(self) -> None:
+        if self.generates and self._core.slots.full(in_engine_queue=self._core.drain.queued()):
             raise Refusal(overloaded())
 
     async def take_place(self, decided: asyncio.Future[Any]) -> bool:
-        """Wait for a place at the engine, or until it is decided that none is needed any more; whether it has one."""
+        """Wait for a place at the engine, or until it is decided that none is needed any more; whether it has one.
+
+        Raises:
+            Refusal: others have come first while the body was read.
+        """
         if self.generates:
-            self._place = asyncio.ensure_future(self._core.slots.enter())
+            self._check_the_queue()  # nothing may run between this and the next line
+            self._place = self._core.slots.enter()
             await asyncio.wait([self._place, decided], return_when=asyncio.FIRST_COMPLETED)
             self._placed_at = asyncio.get_running_loop().time()
         return not decided.done()
 
     def leave(self) -> None:
         """Give the place back, or the wait for it up."""
-        if self._place is None or self._place.cancel():
-            return
-        self._core.slots.leave(asyncio.get_running_loop().time() - self._placed_at)
+        place, self._place = self._place, None
+        if place is not None:
+            self._core.slots.leave(place, asyncio.get_running_loop().time() - self._placed_at)
 
     async def until_gone(self) -> None:
         """Return once the client has left; only after `read`."""

@@ -1,6 +1,15 @@
 """What became of one exchange: its states, its times, and the one record that it leaves.
 
 ``received → rejected | queued → generating → completed | failed | cancelled | incomplete`` (LIFE rules of SPEC.md).
+    received ── 401, 404 … ──────────────────────────────► rejected
+       │ the application asks for the body
+       ├── draining, too large, overloaded, no JSON ─────► rejected
+       ▼
+    queued ── the engine refuses (context, grammar …) ───► rejected
+       │ first token                └─ timer, gone, stop ► failed, cancelled
+       ▼
+    generating ── terminal, timer, exception, gone, stop ► completed, failed, cancelled
+
 All times inside are ``time.monotonic()`` seconds; the record has milliseconds.
 """
 
@@ -22,6 +31,7 @@ from lastword_shim._metrics import Metrics
 from lastword_shim.engine import Ticket
 
 CLIENT_CLOSED_REQUEST: Final = 499
+_SANE: Final = 2**53  # an engine may state any number, and not every reader of a record can hold it
 _log: Final = logging.getLogger("lastword_shim")
 
 
@@ -146,8 +156,8 @@ class Lifecycle:
         """Tokens made: the engine's count, else what the answer's usage says."""
         if self.ticket.completion_tokens is not None:
             return self.ticket.completion_tokens
-        stated = (self.usage or {}).get("completion_tokens")
-        if isinstance(stated, int) and stated >= 0:
+        stated = _stated(self.usage, "completion_tokens")
+        if stated is not None:
             return stated
         return 0 if self.ticket.submitted_at is not None and self.first_content_at is None else None
 
@@ -171,10 +181,9 @@ class Lifecycle:
         return _between(self.first_token_at, self.last_token_at)
 
     def _prompt_tokens(self) -> int | None:
-        stated = (self.usage or {}).get("prompt_tokens")
         if self.ticket.prompt_tokens is not None:
             return self.ticket.prompt_tokens
-        return stated if isinstance(stated, int) and stated >= 0 else None
+        return _stated(self.usage, "prompt_tokens")
 
     def _final_state(self, error: ErrorInfo | None) -> State:
         if error is None:
@@ -224,6 +233,11 @@ class Recorder:
                 metrics.wasted_tokens.inc(record["completion_tokens"])
                 seconds = _between(life.first_token_at, life.stopped_at)
                 metrics.wasted_seconds.inc(max(seconds or 0.0, 0.0))
+
+
+def _stated(usage: Mapping[str, Any] | None, name: str) -> int | None:
+    stated = (usage or {}).get(name)
+    return stated if type(stated) is int and 0 <= stated < _SANE else None
 
 
 def _between(start: float | None, end: float | None) -> float | None:

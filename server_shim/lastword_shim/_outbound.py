@@ -57,8 +57,12 @@ class Outbound:
         self._status = message["status"]
         self._headers = [(bytes(name), bytes(value)) for name, value in message.get("headers", ())]
         headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in self._headers}
-        self.is_events = headers.get("content-type", "").partition(";")[0].strip().lower() == "text/event-stream"
-        judged = ask.kind in _JUDGED and self._status < 300
+        content_type = headers.get("content-type", "text/event-stream" if ask.stream else "")
+        self.is_events = content_type.partition(";")[0].strip().lower() == "text/event-stream"
+        readable = headers.get("content-encoding", "identity") == "identity"
+        judged = ask.kind in _JUDGED and self._status < 300 and readable and (ask.whole_is_judged or self.is_events)
+        if judged:  # what leaves may not be what came
+            self._headers = [(name, value) for name, value in self._headers if name.lower() != b"content-length"]
         if judged and self.is_events:
             self.reading = StreamReading(choices=ask.choices, on_content=self._on_content)
         elif judged or self._status >= 400:
@@ -81,6 +85,8 @@ class Outbound:
 
     async def succeed(self, last: bytes) -> None:
         """End as the application wished."""
+        if isinstance(self.reading, WholeReading):
+            self._headers.append((b"content-length", str(len(last)).encode()))
         await self._gate.finish(last, status=self._status, headers=self._success_headers())
 
     async def fail(self, error: ErrorInfo, status: int, *, kind: str, inner_headers: Headers, patience: float) -> bool:

@@ -1,0 +1,64 @@
+"""The tasks of one exchange: small helpers that end with it, and the application's own, which may not want to."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine
+from typing import Any, Final, TypeVar
+
+_T = TypeVar("_T")
+
+STOP_PATIENCE: Final = 1.0
+"""Seconds that an application gets to stop once it is told that the client has left, and again once it is cancelled."""
+_log: Final = logging.getLogger("lastword_shim")
+
+
+class Helpers:
+    """Tasks beside the application's; ``on_failure`` is called where one fails, for then the server's own receive or
+    send has failed."""
+
+    def __init__(self, on_failure: Callable[[], None]) -> None:
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._on_failure = on_failure
+
+    def start(self, work: Coroutine[Any, Any, _T]) -> asyncio.Task[_T]:
+        """Run ``work`` beside the rest."""
+        helper = asyncio.create_task(work)
+        self._tasks.add(helper)
+        helper.add_done_callback(self._done)
+        return helper
+
+    def cancel(self) -> None:
+        """The exchange is over."""
+        for helper in self._tasks:
+            helper.cancel()
+
+    def _done(self, helper: asyncio.Task[Any]) -> None:
+        self._tasks.discard(helper)
+        if not helper.cancelled() and helper.exception() is not None:
+            self._on_failure()
+
+
+async def stop(application: asyncio.Task[None], hang_up: asyncio.Event, request_id: str) -> None:
+    """Make it stop.  The disconnect comes first: a cancelled handler may leave at work what it started."""
+    hang_up.set()
+    await asyncio.wait({application}, timeout=STOP_PATIENCE)
+    if not application.done():
+        application.cancel()
+        await asyncio.wait({application}, timeout=STOP_PATIENCE)
+    if not application.done():
+        _log.error("request_id=%s the application does not stop", request_id)
+    elif not application.cancelled():
+        application.exception()  # taken note of: the request has been answered
+
+
+async def let_go(application: asyncio.Task[None], hang_up: asyncio.Event, request_id: str) -> None:
+    """Wait for what it does after its answer, which is its own affair; if it asks, the exchange is over (ASGI)."""
+    await asyncio.wait({application}, timeout=STOP_PATIENCE)
+    hang_up.set()
+    await asyncio.wait({application})
+    problem = None if application.cancelled() else application.exception()
+    if problem is not None:
+        what = type(problem).__name__
+        _log.error("request_id=%s the application raised %s after its answer", request_id, what, exc_info=problem)
