@@ -37,7 +37,7 @@ def read_answer(endpoint: Endpoint, call: Call, body: bytes, build: _models.Buil
         raise refusal
     assert call.answer is not None
     try:
-        parsed = json.loads(body)
+        parsed = json.loads(body.decode("utf-8-sig", "replace"))  # as forgiving as a stream's decoder
     except (ValueError, RecursionError) as error:
         kind = call.answer.headers.get("content-type", "no content type")
         raise call.malformed(f"HTTP {call.answer.status} with a body that is no JSON ({kind})", body) from error

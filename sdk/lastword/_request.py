@@ -58,10 +58,19 @@ def prepare(
     request_id = merged.setdefault("x-request-id", str(uuid.uuid4()))
     if not _REQUEST_ID.fullmatch(request_id):
         raise invalid("x-request-id", "use 1 to 128 letters, digits and -_.: for the request id")
+    if "timeouts" in params:
+        raise invalid("timeouts", "a call takes timeout=, seconds in all or a lastword.Timeouts")
+    if "stream" in extra_body and bool(extra_body["stream"]) != bool(params.get("stream")):
+        raise invalid(
+            "extra_body.stream", "say stream=True or stream=False to create, which returns something else for each"
+        )
     body = {**params, **extra_body}
     if isinstance(body.get("prompt"), Iterable) and not isinstance(body["prompt"], str | bytes | Mapping):
         body["prompt"] = list(body["prompt"])  # a series or generator counts and is sent as the list it becomes
     merged["accept"] = "text/event-stream" if body.get("stream") else "application/json"
+    merged.setdefault(
+        "accept-encoding", "identity"
+    )  # nothing that could be cut between its last word and its last byte
     if method != "GET":
         merged["content-type"] = "application/json"
     return Prepared(

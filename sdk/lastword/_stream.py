@@ -14,7 +14,7 @@ import tenacity
 
 from lastword._call import Call
 from lastword._errors import LastwordError
-from lastword._stream_state import StreamState
+from lastword._stream_state import BeingRead, StreamState
 from lastword._transport._guard import SyncGuard
 from lastword._transport._httpx import RAISED
 from lastword._wire import body_limit, body_of, drain, is_stream, let_go, no_stream, read, send
@@ -54,15 +54,19 @@ class Stream(StreamState[T]):
         return self
 
     def __iter__(self) -> Iterator[T]:
+        mine = True
         try:
             while True:
                 try:
                     chunk = self.__next__()
                 except StopIteration:
                     return
+                except BeingRead:
+                    mine = False
+                    raise
                 yield chunk
         finally:
-            if self.outcome is None:
+            if mine and self.outcome is None:
                 self.close()
 
     def __next__(self) -> T:

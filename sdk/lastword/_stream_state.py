@@ -18,6 +18,10 @@ from lastword._sse import MAX_EVENT_BYTES, ServerSentEvent, SSEDecoder
 T = TypeVar("T")
 
 
+class BeingRead(RuntimeError):
+    """A second reader asked for the next chunk while the first one waits for it; the stream is not its to close."""
+
+
 class StreamState(Generic[T]):
     """A stream's answer so far, and its outcome once it has ended."""
 
@@ -96,7 +100,7 @@ class StreamState(Generic[T]):
     def _asked(self) -> None:
         """The caller wants the next chunk."""
         if self._busy:
-            raise RuntimeError("the stream is being read already: one reader at a time")
+            raise BeingRead("the stream is being read already: one reader at a time")
         self._callers_seconds += time.monotonic() - self._handed
 
     def _hand_over(self, chunk: T) -> T:

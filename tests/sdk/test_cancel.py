@@ -184,6 +184,22 @@ def test_a_closed_stream_never_ends_quietly() -> None:
         client.close()
 
 
+def test_a_second_reader_is_refused_and_closes_nothing() -> None:
+    """One reader at a time; whoever comes second does not end the first one's stream."""
+    with ScriptedServer([events("Hel", end=STALL)]) as server:
+        client = client_for(server, timeouts=SHORT)
+        stream = client.chat.completions.create(model="m", messages=MESSAGES, stream=True)
+        reader = InThread(lambda: list(stream))
+        assert server.wait_for(lambda: stream.text == "Hel")
+        time.sleep(0.2)
+        with pytest.raises(RuntimeError, match="one reader"):
+            list(stream)
+        assert stream.outcome is None
+        stream.close()
+        assert isinstance(reader.join(), Cancelled)
+        client.close()
+
+
 def test_a_closed_client_sends_nothing() -> None:
     """A call on a closed client is refused before anything is sent."""
     with ScriptedServer() as server:

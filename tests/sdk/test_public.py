@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import subprocess
 import sys
@@ -12,7 +13,7 @@ import pytest
 from tests.sdk.wire import DONE, MESSAGES, chunk, client_for
 
 import lastword
-from lastword import Client, InvalidToolArguments, LastwordError
+from lastword import Client, InvalidToolArguments, LastwordError, Timeouts
 from lastword.testing import ScriptedServer, answer, failure
 from lastword.testing import stream as script
 
@@ -74,6 +75,8 @@ def test_unknown_arguments_reach_the_server() -> None:
         ({"temperature": float("nan")}, "temperature"),
         ({"tools": [object()]}, "tools"),
         ({"timeout": "soon"}, "timeout"),
+        ({"timeouts": Timeouts()}, "timeouts"),
+        ({"extra_body": {"stream": True}}, "extra_body.stream"),
     ],
 )
 def test_bad_input_is_refused_by_name_before_anything_is_sent(bad: dict[str, Any], named: str) -> None:
@@ -178,3 +181,13 @@ def test_keys_and_prompts_are_not_in_messages() -> None:
     said = f"{caught.value} {caught.value!r} {vars(caught.value)}"
     assert "sk-secret" not in said
     assert "my prompt" not in said
+
+
+def test_bytes_that_are_no_utf8_are_shown_as_such() -> None:
+    """A whole answer is read as forgivingly as a stream."""
+    body = b'{"choices": [{"index": 0, "message": {"content": "a\xff"}, "finish_reason": "stop"}]}'
+    exchange = {"status": 200, "steps": [{"base64": base64.b64encode(body).decode()}]}
+    with ScriptedServer([exchange]) as server, client_for(server) as client:
+        done = client.chat.completions.create(model="m", messages=MESSAGES)
+    assert done.choices[0].message.content == "a\ufffd"
+    assert server.requests[0].headers["accept-encoding"] == "identity"
