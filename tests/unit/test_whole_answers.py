@@ -45,3 +45,10 @@ def test_content_in_parts_is_text() -> None:
     for data in (json.dumps(chunk), "[DONE]"):
         tracker.accept(ServerSentEvent(data))
     assert (code(tracker), tracker.text) == (None, "Hello")
+
+
+def test_a_billion_choices_are_not_counted_out() -> None:
+    """``n`` is the caller's to write; naming what is missing must not fill the memory."""
+    info = whole({"message": {}, "finish_reason": "stop"}, expected=10**12).end()
+    assert info is not None
+    assert info.details == {"unfinished_choices": list(range(1, 101)), "expected_choices": 10**12}
