@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -50,9 +52,7 @@ def settle(info: ErrorInfo, context: Context) -> tuple[ErrorInfo, int]:
     status = context.overload_status if code is Code.QUEUE_OVERLOADED else known.http_status or 500
     retryable = known.category is Category.RETRYABLE
     pause = info.retry_after or (context.overload_pause if code is Code.QUEUE_OVERLOADED else _PAUSES.get(known.retry))
-    details = {name: _detail(value) for name, value in info.details.items()}
-    if info.code not in CODES:
-        details["upstream_code"] = _detail(info.code)
+    details = _details({**info.details, **({} if info.code in CODES else {"upstream_code": info.code})})
     settled = replace(
         info,
         code=str(code),
@@ -102,8 +102,16 @@ def _param(name: str | None) -> str | None:
     return name if name and scrub(name) == name else None
 
 
-def _detail(value: Any) -> Any:
-    return (scrub(value) or "<redacted>") if isinstance(value, str) else value
+def _details(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Named numbers and scrubbed strings; an engine's own nested values might hold anything."""
+    kept = {}
+    for name, value in list(given.items())[:20]:
+        plain = value is None or isinstance(value, bool | int) or (isinstance(value, float) and math.isfinite(value))
+        if plain or (isinstance(value, list) and all(isinstance(item, int) for item in value)):
+            kept[name] = value
+        elif isinstance(value, str):
+            kept[name] = scrub(value) or "<redacted>"
+    return kept
 
 
 def unexpected(error: BaseException, request_id: str) -> ErrorInfo:

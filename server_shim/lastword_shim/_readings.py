@@ -7,6 +7,7 @@ endpoints are judged by the SDK's own state machine; all else is passed on as it
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
@@ -14,11 +15,15 @@ from typing import Any, Final, Protocol
 from lastword._classify import ErrorInfo, classify_frame, classify_response, make_error
 from lastword._codes import FINISH_REASONS, Code
 from lastword._completeness import StreamTracker
-from lastword._sse import SSEDecoder
+from lastword._sse import MAX_EVENT_BYTES, SSEDecoder
 from lastword_shim._frames import FrameSplitter
 
 MAX_ERROR_BYTES: Final = 1024 * 1024
 """How much of an error's body is read; the rest tells nothing more."""
+
+
+_ERROR_NAMES: Final = frozenset({"error", "response.failed"})
+_SAYS_ERROR: Final = re.compile(r'\s*\{\s*"(?:error"|type"\s*:\s*"(?:error|response\.failed)")')
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +82,10 @@ class StreamReading:
     def feed(self, body: bytes, *, last: bool) -> tuple[bytes, Verdict | None]:
         """Pass fine events on; the first terminal event, or the end of the body, decides."""
         leaving = []
-        for frame in self._frames.feed(body):
+        frames = self._frames.feed(body)
+        if self._frames.held > MAX_EVENT_BYTES:  # SSE-9: not only when the line ends
+            frames.append(self._frames.rest())
+        for frame in frames:
             if self._is_fine(frame):
                 leaving.append(frame)
             if self._tracker.terminal is not None:
@@ -173,6 +181,36 @@ class PassReading:
     def cut(self, error: ErrorInfo | None) -> Verdict:
         """Nothing is known about what was to come."""
         return Verdict(error=error or _stopped())
+
+
+class NamedReading(PassReading):
+    """A stream of a protocol that names its events (Responses, Messages): passed on unjudged, but an error event among
+    them is the end, and said in our words."""
+
+    def __init__(self, *, on_content: Callable[[], None]) -> None:
+        super().__init__(on_content=on_content)
+        self._frames = FrameSplitter()
+        self._decoder = SSEDecoder()
+
+    def feed(self, body: bytes, *, last: bool) -> tuple[bytes, Verdict | None]:
+        """Events leave whole; the first that is an error decides."""
+        frames = self._frames.feed(body)
+        if last or self._frames.held > MAX_EVENT_BYTES:
+            frames.append(self._frames.rest())
+        for number, frame in enumerate(frames):
+            errors = (self._error(*event) for event in self._decoder.feed(frame))
+            error = next((found for found in errors if found is not None), None)
+            if error is not None:
+                return b"".join(frames[:number]), Verdict(error=error)
+        return super().feed(b"".join(frames), last=last)
+
+    def _error(self, data: str, name: str) -> ErrorInfo | None:
+        if name not in _ERROR_NAMES and not _SAYS_ERROR.match(data):
+            return None
+        try:
+            return classify_frame(name, json.loads(data))
+        except (ValueError, RecursionError):
+            return classify_frame(name, data)
 
 
 def _fails(chunk: Mapping[str, Any]) -> bool:

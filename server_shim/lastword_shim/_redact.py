@@ -23,7 +23,7 @@ _SCRUBS: Final = tuple(
     (re.compile(pattern), put)
     for pattern, put in (
         (r"<(?:class|function|module|bound method|built-in)\s[^<>]*>", "<object>"),
-        (r"<[\w.]+(?: object)?[^<>]*? at 0x[0-9a-fA-F]+>", "<object>"),
+        (r"<[^<>]{1,300}? at 0x[0-9a-fA-F]+>", "<object>"),
         (r"\b0x[0-9a-fA-F]{4,}\b", "<address>"),
         (r"\b(?:tcp|ipc|inproc)://[^\s'\",)]+", "<address>"),
         (r"(?<![\d.])(?:\d{1,3}\.){3}\d{1,3}(?::\d{1,5})?(?![\d.])", "<address>"),
@@ -42,6 +42,7 @@ _VALIDATION: Final = re.compile(r"^\d+ validation errors?( for [\w\[\]., ]+)?:?\
 
 def scrub(message: str) -> str | None:
     """The message without paths, addresses, tracebacks, device texts and class names; None where nothing safe is left."""
+    message = message[: 4 * MAX_MESSAGE]  # patterns take their time on megabytes
     if _VALIDATION.match(message):
         return _validation(message)
     if _HINTS_OF_INTERNALS.search(message):
@@ -54,9 +55,10 @@ def scrub(message: str) -> str | None:
 
 def loggable(message: str) -> str:
     """The message as one log line, without the values that a validation error repeats from the request's body."""
+    message = message[: 8 * MAX_MESSAGE]
     if _VALIDATION.match(message):
         message = "; ".join(_INPUT.sub(r"\1…}", line) for line in message.splitlines())
-    return message.encode("unicode_escape").decode("ascii")[:4000]
+    return message.encode("unicode_escape").decode("ascii")
 
 
 def _validation(message: str) -> str | None:

@@ -160,9 +160,11 @@ async def test_an_answer_that_stops_silently_is_counted() -> None:
 
 async def test_an_event_beyond_the_limit_ends_the_stream() -> None:
     """Memory has an end."""
-    async with serving(streaming(chunk("a"), b"data: " + b"x" * (17 * 1024 * 1024) + b"\n\n", DONE)) as server:
-        answer = await server.ask(timeout=20)
-    assert answer.event_error["code"] == "internal_server_error"
+    endless = [b"x" * (1024 * 1024)] * 17
+    for steps in ([b"data: " + b"".join(endless) + b"\n\n", DONE], [b"data: ", *endless, 30]):
+        async with serving(streaming(chunk("a"), *steps)) as server:
+            answer = await server.ask(timeout=20)
+        assert answer.event_error["code"] == "internal_server_error"
 
 
 async def test_other_protocols_pass_and_their_exceptions_speak_their_language() -> None:
