@@ -8,10 +8,12 @@ from typing import Any, Final
 
 from lastword._classify import ErrorInfo
 from lastword_shim._admission import Ask
-from lastword_shim._readings import PassReading, Reading, StreamReading, Verdict, WholeReading
+from lastword_shim._readings import NamedReading, PassReading, Reading, StreamReading, Verdict, WholeReading
 from lastword_shim._terminal import (
     CHAT,
     COMPLETIONS,
+    MESSAGES,
+    RESPONSES,
     Gate,
     Headers,
     Send,
@@ -22,6 +24,7 @@ from lastword_shim._terminal import (
 from lastword_shim.engine import Ticket
 
 _JUDGED: Final = frozenset({CHAT, COMPLETIONS})
+_NAMED: Final = frozenset({RESPONSES, MESSAGES})
 
 
 class Outbound:
@@ -68,6 +71,8 @@ class Outbound:
         elif judged or self._status >= 400:
             choices = ask.choices if judged else None
             self.reading = WholeReading(status=self._status, headers=headers, choices=choices)
+        elif self.is_events and readable and ask.kind in _NAMED:
+            self.reading = NamedReading(on_content=self._on_content)
         else:
             self.reading = PassReading(on_content=self._on_content if self.is_events else None)
 
