@@ -2,7 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
+
 import pytest
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """A test that cannot run fails and names what it lacks: a skip would read as green."""
+    report = yield
+    if report.skipped and not hasattr(report, "wasxfail"):
+        refuse_skip(report, item.nodeid)
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(
+    collector: pytest.Collector,
+) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    """The same for a whole file."""
+    report = yield
+    if report.skipped:
+        refuse_skip(report, collector.nodeid)
+    return report
+
+
+def refuse_skip(report: pytest.TestReport | pytest.CollectReport, name: str) -> None:
+    reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr
+    report.outcome = "failed"
+    report.longrepr = f"{name} could not run, and nothing is skipped here: {reason}"
 
 
 @pytest.fixture
