@@ -19,6 +19,10 @@ _HINTS_OF_INTERNALS: Final = re.compile(
     r"^\s*File \"|\bline \d+, in ",
     re.MULTILINE,
 )
+_GROUPS: Final = r"[0-9a-fA-F]{1,4}(?::[0-9a-fA-F]{1,4})"
+_IPV6: Final = (
+    rf"(?<![\w:])(?:{_GROUPS}{{5,7}}|(?:{_GROUPS}{{0,5}})?::{_GROUPS}{{0,5}}|{_GROUPS}{{0,5}}::)(?:%\w+)?(?![\w:])"
+)
 _SCRUBS: Final = tuple(
     (re.compile(pattern), put)
     for pattern, put in (
@@ -27,7 +31,12 @@ _SCRUBS: Final = tuple(
         (r"\b0x[0-9a-fA-F]{4,}\b", "<address>"),
         (r"\b(?:tcp|ipc|inproc)://[^\s'\",)]+", "<address>"),
         (r"(?<![\d.])(?:\d{1,3}\.){3}\d{1,3}(?::\d{1,5})?(?![\d.])", "<address>"),
-        (r"\b[A-Za-z]:\\(?:[^\s\\'\"]+\\)*[^\s\\'\"]*", "<path>"),
+        (r"\[[0-9a-fA-F.]*:[0-9a-fA-F.]*:[0-9a-fA-F:.]*(?:%\w+)?\](?::\d{1,5})", "<address>"),  # [::1]:8000
+        (_IPV6, "<address>"),
+        (r"\bfile:/+[^\s'\",)]*", "<path>"),
+        (r"\b[A-Za-z]:(?:\\|/(?!/))(?:[^\s\\/'\"]+[\\/])*[^\s\\/'\",)]*", "<path>"),
+        (r"(?<![\w/.:])(?:\.\.?/)+(?:[\w.@+~-]+/)*[\w.@+~-]+", "<path>"),
+        (r"(?<![\w:/.<])//[\w.-]+/[^\s'\",)]+", "<path>"),
         # Absolute paths of two parts and more; a URL's path and the API's own routes are no secret.
         (r"(?<![\w:/.<])/(?!v\d/|v\d\b)(?:[\w.@+~-]+/)+[\w.@+~-]*", "<path>"),
         (r"(?<![\w:/.<])/(?:home|root|tmp|etc|usr|opt|var|srv|mnt|proc|dev|app|workspace)\b", "<path>"),

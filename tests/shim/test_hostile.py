@@ -24,6 +24,8 @@ from tests.shim.apps import (
 )
 from tests.shim.wire import request, serving
 
+from lastword_shim._redact import scrub
+
 pytestmark = pytest.mark.anyio
 
 WHOLE = {"id": "c", "choices": [{"index": 0, "message": {"content": "a"}, "finish_reason": "stop"}]}
@@ -215,8 +217,7 @@ async def test_the_record_of_one_that_is_given_up_says_what_the_wire_said() -> N
         ("/v1/responses", b"event: error\ndata: %s\n\n"),
         (
             "/v1/responses",
-            b"event: response.failed\n"
-            b'data: {"type":"response.failed","response":{"error":{"code":"server_error","message":"%s"}}}\n\n',
+            b'event: response.failed\ndata: {"type":"response.failed","response":{"error":{"message":"%s"}}}\n\n',
         ),
     ],
 )
@@ -242,3 +243,23 @@ async def test_a_stream_of_another_protocol_leaves_byte_for_byte(path: str) -> N
         async with serving(scripted(start(EVENTS), *(body(part, more=True) for part in parts), body(b""))) as server:
             assert (await server.ask(path=path)).body == sent
             assert (await server.one_record())["outcome"] == "completed"
+
+
+@pytest.mark.parametrize(
+    "planted",
+    [
+        "file:///root/secret/model",
+        "C:/Users/someone/models/x",
+        "[::1]:8000",
+        "fe80::1",
+        "2001:db8:0:0:0:0:0:1",
+        "../../etc/shadow",
+        "./models/private",
+        "//server/share/model",
+    ],
+)
+def test_paths_and_addresses_in_any_notation_are_scrubbed(planted: str) -> None:
+    said = scrub(f"The value at {planted} is wrong, and 12:30:45 is a time; see https://example.org/a/b.")
+    assert said is not None
+    assert planted not in said
+    assert said.endswith(" is wrong, and 12:30:45 is a time; see https://example.org/a/b.")
