@@ -120,7 +120,9 @@ class AsyncClient:
         request = prepare(endpoint.method, endpoint.path, params, headers=config.headers, timeouts=config.timeouts)
         deadline = Deadline(request.timeouts, stream=request.stream, now=time.monotonic())
         if self._closed:
-            raise error_of(make_error(Code.CANCELLED, "the client is closed; nothing was sent"))
+            raise error_of(
+                make_error(Code.CANCELLED, "the client is closed; nothing was sent", request_id=request.request_id)
+            )
         guard = AsyncGuard(deadline)
         self._running.add(guard)
         return Call(request, deadline, guard, config.retry, config.budget, config.profile), guard

@@ -10,7 +10,7 @@ from typing import Any
 
 import tenacity
 
-from lastword._classify import ErrorInfo, classify_response, make_error, request_id_of
+from lastword._classify import MAX_RAW, ErrorInfo, classify_response, make_error, request_id_of
 from lastword._codes import CODES, Code, Profile
 from lastword._completeness import StreamTracker, WireEnd
 from lastword._deadline import CODE_OF, WAITED_FOR, Deadline
@@ -92,7 +92,7 @@ class Call:
 
     def malformed(self, what: str, body: bytes) -> LastwordError:
         """The error for an answer that cannot be read."""
-        raw = body[:4096].decode("utf-8", "replace")
+        raw = body[:MAX_RAW].decode("utf-8", "replace")
         status = self.answer.status if self.answer else None
         return self.error(make_error(Code.MALFORMED_RESPONSE, what, raw=raw, status=status))
 

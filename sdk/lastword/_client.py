@@ -124,7 +124,9 @@ class Client:
         guard = SyncGuard(deadline)
         with self._lock:
             if self._closed:
-                raise error_of(make_error(Code.CANCELLED, "the client is closed; nothing was sent"))
+                raise error_of(
+                    make_error(Code.CANCELLED, "the client is closed; nothing was sent", request_id=request.request_id)
+                )
             self._running.add(guard)
         return Call(request, deadline, guard, config.retry, config.budget, config.profile), guard
 

@@ -44,10 +44,9 @@ class Timeouts:
 class Deadline:
     """The timers of one call."""
 
-    __slots__ = ("_connecting", "_limit", "_progressed", "_since", "_stream", "_timeouts", "_total_at", "started")
+    __slots__ = ("_connecting", "_limit", "_progressed", "_since", "_stream", "_timeouts", "_total_at")
 
     def __init__(self, timeouts: Timeouts, *, stream: bool, now: float) -> None:
-        self.started = now
         self._timeouts = timeouts
         self._stream = stream
         self._total_at = math.inf if timeouts.total is None else now + timeouts.total

@@ -7,8 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
-from lastword._classify import MAX_RAW, ErrorInfo
-
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
@@ -105,6 +103,3 @@ class Outcome:
 
 def _not_json(constant: str) -> NoReturn:
     raise ValueError(f"{constant} is no JSON")
-
-
-__all__ = ["MAX_RAW", "Attempt", "ErrorInfo", "Outcome", "Partial", "ToolCall"]

@@ -86,8 +86,9 @@ def prepare(
 
 
 def invalid(param: str, message: str) -> LastwordError:
-    """The error for a request that was not sent because of ``param``."""
-    return error_of(make_error(Code.INVALID_REQUEST_ERROR, f"{param}: {message}; nothing was sent", param=param))
+    """The error for a request that was not sent because of ``param``; it has an id all the same, for whoever passes it on."""
+    text = f"{param}: {message}; nothing was sent"
+    return error_of(make_error(Code.INVALID_REQUEST_ERROR, text, param=param, request_id=str(uuid.uuid4())))
 
 
 def _is_not_given(value: object) -> bool:

@@ -1,1 +1,1 @@
-"""Where bytes meet the network: the only modules that know an HTTP library or a socket."""
+"""Where bytes meet the network: the only modules that know a socket, and what an HTTP library keeps inside."""

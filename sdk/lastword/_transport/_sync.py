@@ -6,6 +6,7 @@ import select
 import socket
 import ssl
 from collections.abc import Iterable
+from contextlib import suppress
 from queue import SimpleQueue
 from typing import Any, cast
 
@@ -16,15 +17,22 @@ from lastword._transport._lookup import Addresses, look_up, numeric
 
 
 class GuardedStream(httpcore.NetworkStream):
-    """One TCP or TLS connection; ``spoiled``: it must not be used again."""
+    """One TCP or TLS connection; ``spoiled``: it must not be used again.
+
+    Another thread may close it while this one waits.  The descriptor then stays until the waiting thread is out: its number
+    would go to the next socket of the process, and the wait to a stranger.
+    """
 
     def __init__(self, sock: socket.socket) -> None:
         self.spoiled = False
         self._sock = sock
+        self._inside = False
+        self._closing = False
 
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
         guard = cast(SyncGuard, timeout)
         try:
+            self._enter()
             self._sock.settimeout(guard.hold(self._sock))
             data = self._sock.recv(max_bytes)
         except Stopped as error:
@@ -34,6 +42,8 @@ class GuardedStream(httpcore.NetworkStream):
                 raise httpcore.ReadError(str(error)) from error
             guard.expire()
             raise httpcore.ReadTimeout("the wait for bytes ran out") from error
+        finally:
+            self._leave()
         if not data and guard.cancelled:  # our own shutdown, and no end of a body
             raise httpcore.ReadError("cancelled")
         return data
@@ -43,6 +53,7 @@ class GuardedStream(httpcore.NetworkStream):
         guard.deadline.connected()
         view = memoryview(buffer)
         try:
+            self._enter()
             while view:
                 self._sock.settimeout(guard.hold(self._sock))
                 view = view[self._sock.send(view) :]
@@ -53,9 +64,26 @@ class GuardedStream(httpcore.NetworkStream):
                 raise httpcore.WriteError(str(error)) from error
             guard.expire()
             raise httpcore.WriteTimeout("the wait to send ran out") from error
+        finally:
+            self._leave()
 
     def close(self) -> None:
-        self._sock.close()
+        self._closing = True
+        if self._inside:
+            with suppress(OSError):
+                socket.socket.shutdown(self._sock, socket.SHUT_RDWR)
+        else:
+            self._sock.close()
+
+    def _enter(self) -> None:
+        self._inside = True  # before the look: of a close and a wait that meet, one sees the other
+        if self._closing:
+            raise OSError("the connection is closed")
+
+    def _leave(self) -> None:
+        self._inside = False
+        if self._closing:
+            self._sock.close()
 
     def start_tls(
         self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
