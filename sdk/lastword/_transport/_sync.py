@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import select
 import socket
 import ssl
@@ -28,6 +29,7 @@ class GuardedStream(httpcore.NetworkStream):
         self._sock = sock
         self._inside = False
         self._closing = False
+        self._process = os.getpid()
 
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
         guard = cast(SyncGuard, timeout)
@@ -69,7 +71,7 @@ class GuardedStream(httpcore.NetworkStream):
 
     def close(self) -> None:
         self._closing = True
-        if self._inside:
+        if self._inside and self._process == os.getpid():  # a forked child has a copy that nobody waits on
             with suppress(OSError):
                 socket.socket.shutdown(self._sock, socket.SHUT_RDWR)
         else:
