@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -12,6 +13,7 @@ from lastword._classify import ErrorInfo, make_error
 from lastword._codes import CODES, Category, Code, RetryRule
 from lastword_shim._redact import loggable, scrub
 
+_NAME: Final = re.compile(r"[\w.-]{1,64}")
 _log: Final = logging.getLogger("lastword_shim")
 
 # What the core says of a wire that it reads is, for the server that made it, an engine that gave up or went wrong.
@@ -53,6 +55,8 @@ def settle(info: ErrorInfo, context: Context) -> tuple[ErrorInfo, int]:
     retryable = known.category is Category.RETRYABLE
     pause = info.retry_after or (context.overload_pause if code is Code.QUEUE_OVERLOADED else _PAUSES.get(known.retry))
     details = _details({**info.details, **({} if info.code in CODES else {"upstream_code": info.code})})
+    if info.raw is not None and status >= 500:  # the engine's words stay here, and its numbers may go
+        details = {name: value for name, value in details.items() if name == "upstream_code" or type(value) is not str}
     settled = replace(
         info,
         code=str(code),
@@ -106,6 +110,8 @@ def _details(given: Mapping[str, Any]) -> dict[str, Any]:
     """Named numbers and scrubbed strings; an engine's own nested values might hold anything."""
     kept = {}
     for name, value in list(given.items())[:20]:
+        if _NAME.fullmatch(name) is None:
+            continue
         plain = value is None or isinstance(value, bool | int) or (isinstance(value, float) and math.isfinite(value))
         if plain or (isinstance(value, list) and all(isinstance(item, int) for item in value)):
             kept[name] = value

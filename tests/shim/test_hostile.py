@@ -263,3 +263,14 @@ def test_paths_and_addresses_in_any_notation_are_scrubbed(planted: str) -> None:
     assert said is not None
     assert planted not in said
     assert said.endswith(" is wrong, and 12:30:45 is a time; see https://example.org/a/b.")
+
+
+@pytest.mark.parametrize(("status", "kept"), [(400, {"n": 1, "hint": "a word"}), (500, {"n": 1})])
+async def test_details_of_the_engines_own_are_numbers_and_where_they_help_words(status: int, kept: object) -> None:
+    said = {
+        "message": "no",
+        "code": status,
+        "details": {"n": 1, "hint": "a word", "/root/secret": 2, "at": ["/root/x"]},
+    }
+    async with serving(answering({"error": said}, status=status)) as server:
+        assert (await server.ask()).error["details"] == kept
