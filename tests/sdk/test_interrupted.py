@@ -5,15 +5,14 @@ from __future__ import annotations
 import asyncio
 import gc
 import multiprocessing
-import os
 import signal
 import socket
 import ssl
-import sys
 import time
 from typing import Any
 
 import pytest
+import uvloop
 from tests.sdk.raw import WHOLE, Answer, RawServer, event, http
 from tests.sdk.wire import AT_ONCE, MESSAGES, SHORT, InThread, chunk, takes
 
@@ -69,7 +68,6 @@ def test_a_stream_that_the_collector_ends_in_the_middle_of_another_call_holds_no
         assert not client._transport._pool._requests
 
 
-@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs an interval timer")
 def test_a_signal_handler_may_close_the_client() -> None:
     """Wherever it interrupts the thread that is in a call: that call ends as cancelled."""
     with RawServer(answering(http(WHOLE))) as server:
@@ -86,12 +84,10 @@ def test_a_signal_handler_may_close_the_client() -> None:
                 signal.signal(signal.SIGALRM, before)
 
 
-needs_fork = pytest.mark.skipif(
-    not hasattr(os, "fork") or sys.version_info >= (3, 12), reason="a fork with threads running warns there"
-)
+forks = pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")  # from Python 3.12 on
 
 
-@needs_fork
+@forks
 def test_the_end_of_a_forked_child_does_not_touch_the_parents_streams() -> None:
     """The child's copies of the sockets are closed, not shut down."""
 
@@ -113,7 +109,7 @@ def test_the_end_of_a_forked_child_does_not_touch_the_parents_streams() -> None:
         assert reader.result == ["Hel", "lo"]
 
 
-@needs_fork
+@forks
 def test_parent_and_child_do_not_share_a_connection() -> None:
     """Else each would read the other's answer."""
     with RawServer(answering(http(WHOLE))) as server, sync_client(server) as client:
@@ -168,7 +164,6 @@ async def test_a_task_cancelled_at_any_of_its_steps_leaves_no_connection_behind(
 @pytest.mark.anyio
 async def test_an_abandoned_stream_is_closed_on_a_loop_that_keeps_its_sockets_to_itself() -> None:
     """uvloop's sockets refuse to be shut down by others."""
-    uvloop = pytest.importorskip("uvloop")
     with RawServer(answering(ENDLESS)) as server:
 
         async def leave() -> None:
