@@ -217,7 +217,7 @@ class VllmServer:
         """End the server and all its processes; safe to call again.
 
         Args:
-            gently: SIGTERM first and ten seconds to leave; else SIGKILL at once.
+            gently: SIGTERM first and twenty seconds to leave; else SIGKILL at once.
 
         Returns:
             None, or a sentence about what was left behind by a server that had ended, or was given time to.

@@ -13,7 +13,7 @@ import pytest
 import trustme
 from tests.sdk.wire import AT_ONCE, MESSAGES, SHORT, STALL, events
 
-from lastword import AsyncClient, Cancelled, LastwordError, RetryPolicy, Timeouts
+from lastword import AsyncClient, Cancelled, RetryPolicy, Timeouts
 from lastword.testing import ScriptedServer
 
 pytestmark = pytest.mark.anyio
@@ -224,6 +224,6 @@ async def test_a_wait_between_attempts_ends_with_the_client() -> None:
         assert await seen(server, lambda: len(server.requests) == 1)
         await asyncio.sleep(0.2)
         await client.close()
-        with pytest.raises(LastwordError):
+        with pytest.raises(Cancelled):
             async with asyncio.timeout(AT_ONCE):
                 await call

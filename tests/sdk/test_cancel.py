@@ -112,7 +112,7 @@ def test_client_close_ends_a_wait_between_two_attempts() -> None:
         assert server.wait_for(lambda: len(server.requests) == 1)
         time.sleep(0.2)
         client.close()
-        assert isinstance(caller.join(), LastwordError)
+        assert isinstance(caller.join(), Cancelled)
         assert caller.seconds < AT_ONCE + 0.5
 
 

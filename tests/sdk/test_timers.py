@@ -7,7 +7,7 @@ import time
 from typing import Any
 
 import pytest
-from tests.sdk.wire import DONE, MESSAGES, STALL, chunk, client_for, events, takes
+from tests.sdk.wire import DONE, MESSAGES, STALL, chunk, client_for, takes
 
 from lastword import AsyncClient, LastwordError, RequestTimeout, RetryPolicy, Timeouts
 from lastword.testing import ScriptedServer
@@ -167,7 +167,7 @@ def test_a_bad_timeout_is_refused_by_name(name: str, value: Any) -> None:
         Timeouts(**{name: value})
 
 
-def test_a_request_can_bring_its_own_timeouts(mode: str) -> None:
+def test_a_request_can_bring_its_own_timeouts() -> None:
     """``timeout`` in seconds is the total; None is the client's own and not "for ever"."""
     silent = {"before": [{"delay_ms": 12_000}], "status": 200, "steps": []}
     with (
@@ -177,8 +177,3 @@ def test_a_request_can_bring_its_own_timeouts(mode: str) -> None:
         for timeout in (0.3, None):
             with takes(0.2, 6), pytest.raises(RequestTimeout):
                 client.chat.completions.create(model="m", messages=MESSAGES, timeout=timeout)
-
-
-def test_events_helper_ends_without_a_terminal() -> None:
-    """The helper that other tests build on sends no terminal by itself."""
-    assert "[DONE]" not in str(events("a"))

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
+from typing import Any
 
 import httpx
 import pytest
 
-from lastword._transport._httpx import EXCEPTIONS, RAISED, sync_transport
+from lastword._transport._httpx import EXCEPTIONS, RAISED, async_transport, sync_transport
 
 
 def exceptions_of_httpx() -> set[type[Exception]]:
@@ -28,11 +30,17 @@ def test_every_exception_of_httpx_is_caught(cls: type[Exception]) -> None:
     assert issubclass(cls, RAISED)
 
 
-def test_the_network_backend_is_ours() -> None:
+@pytest.mark.parametrize(
+    ("bare", "ours", "module"),
+    [
+        (httpx.HTTPTransport, sync_transport, "lastword._transport._sync"),
+        (httpx.AsyncHTTPTransport, async_transport, "lastword._transport._async"),
+    ],
+)
+def test_the_network_backend_is_ours(bare: Callable[[], Any], ours: Callable[..., Any], module: str) -> None:
     """httpx has no option for it; if a release renames the attribute, this fails and not a user's timers."""
-    pool = sync_transport("http://127.0.0.1:1", None)._pool
-    backend = pool._network_backend
-    assert type(backend).__module__ == "lastword._transport._sync"
+    assert hasattr(bare()._pool, "_network_backend")
+    assert type(ours("http://127.0.0.1:1", None)._pool._network_backend).__module__ == module
 
 
 def test_proxies_of_the_environment_are_used(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,7 +19,7 @@ STALL: dict[str, Any] = {"end": "stall"}
 
 
 def client_for(server: ScriptedServer, *, attempts: int = 1, **options: Any) -> Client:
-    """A client that does not retry and whose waits between retries are short where it does."""
+    """A client that does not retry unless ``attempts`` says so, and then after short waits."""
     retry = RetryPolicy(max_attempts=attempts, base_delay=0.01, max_delay=0.05)
     return Client(base_url=server.base_url, api_key="k", retry=options.pop("retry", retry), **options)
 
