@@ -69,8 +69,8 @@ def forbidden_import(path: str, module: str) -> str | None:
     top = module.partition(".")[0]
     if top == "vllm" and path != ENGINE_FILE and path.startswith(("sdk/", "server_shim/")):
         return f"only {ENGINE_FILE} may"
-    if path.startswith("sdk/") and top == "lastword_shim" and not path.endswith("/demo.py"):
-        return "the shim imports the SDK and never the other way round (but for the demo)"
+    if path.startswith("sdk/") and top == "lastword_shim":
+        return "the shim imports the SDK and never the other way round"
     if path.startswith("sdk/lastword/") and Path(path).stem in PURE_CORE and top in HTTP_LIBRARIES:
         return "the core has no I/O"
     return None
