@@ -5,6 +5,11 @@ from __future__ import annotations
 from collections.abc import Generator
 
 import pytest
+from hypothesis import settings
+
+# No deadline for an example, since machines are shared, and nothing is written into the checkout.
+settings.register_profile("lastword", deadline=None, database=None, max_examples=200)
+settings.load_profile("lastword")
 
 
 @pytest.hookimpl(wrapper=True)
