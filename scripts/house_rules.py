@@ -17,7 +17,11 @@ CODE = ("sdk", "server_shim", "tests", "scripts")
 MODULE_LINES = 300
 FUNCTION_LINES = 40
 FORBIDDEN_NAMES = ("util", "utils", "helper", "helpers", "manager", "common", "misc")
-PURE_CORE = ("_sse", "_completeness", "_classify", "_retry", "_deadline", "_codes", "_outcome")
+PURE_CORE = (
+    *("_codes", "_sse", "_envelopes", "_classify", "_tool_calls", "_completeness"),
+    *("_outcome", "_errors", "_deadline", "_retry"),
+)
+CORE_MODULES = frozenset(f"lastword.{name}" for name in PURE_CORE)
 HTTP_LIBRARIES = ("httpx", "httpx2", "httpcore", "httpcore2", "openai", "requests", "aiohttp", "urllib3")
 ENGINE_FILE = "server_shim/lastword_shim/engine/vllm.py"
 
@@ -71,8 +75,11 @@ def forbidden_import(path: str, module: str) -> str | None:
         return f"only {ENGINE_FILE} may"
     if path.startswith("sdk/") and top == "lastword_shim":
         return "the shim imports the SDK and never the other way round"
-    if path.startswith("sdk/lastword/") and Path(path).stem in PURE_CORE and top in HTTP_LIBRARIES:
+    in_core = path in {f"sdk/lastword/{name}.py" for name in PURE_CORE}
+    if in_core and top in HTTP_LIBRARIES:
         return "the core has no I/O"
+    if top == "lastword" and (in_core or path.startswith("server_shim/")) and module not in CORE_MODULES:
+        return "the core and the shim know nothing of the SDK but the core"
     return None
 
 
