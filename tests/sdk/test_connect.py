@@ -16,8 +16,8 @@ from tests.sdk.wire import MESSAGES, takes
 from lastword import AsyncClient, Client, ConnectionFailed, RetryPolicy, Timeouts
 
 
-def test_no_free_descriptor_is_a_failed_connection(monkeypatch: pytest.MonkeyPatch) -> None:
-    """So is a machine without IPv6 where the server's first address is one: the next address is tried."""
+def test_a_socket_that_cannot_be_made_is_a_failed_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the last address, that is: a machine without IPv6 tries the next one of a server whose first is IPv6."""
     create = socket.socket
 
     def refuse(family: int = -1, *rest: Any, **options: Any) -> socket.socket:
