@@ -7,6 +7,7 @@ import socket
 import ssl
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
+from functools import partial
 from typing import Any, TypeVar, cast
 
 import anyio
@@ -14,6 +15,7 @@ import httpcore
 
 from lastword._transport._guard import AsyncGuard, Stopped
 from lastword._transport._lookup import async_look_up
+from lastword._transport._upload import LOOK_SECONDS, PIECE, has_answered
 
 _T = TypeVar("_T")
 
@@ -30,6 +32,7 @@ class GuardedAsyncStream(httpcore.AsyncNetworkStream):
     def __init__(self, stream: httpcore.AsyncNetworkStream, raw_socket: Any = None) -> None:
         self.spoiled = False
         self._stream = stream
+        self._secret = stream.get_extra_info("ssl_object") is not None
         self._raw_socket = raw_socket or _can_be_shut(stream.get_extra_info("socket"))
 
     async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
@@ -49,9 +52,32 @@ class GuardedAsyncStream(httpcore.AsyncNetworkStream):
         guard.hold(self._raw_socket)
         guard.unused = None
         try:
-            await _guarded(guard, lambda: self._stream.write(buffer))
+            if self._secret or len(buffer) <= PIECE:
+                await _guarded(guard, partial(self._stream.write, buffer))
+            else:
+                for start in range(0, len(buffer), PIECE):
+                    await self._write_watching(guard, buffer[start : start + PIECE])
         except Stopped as error:
             raise httpcore.WriteTimeout("the wait to send ran out") from error
+
+    async def _write_watching(self, guard: AsyncGuard, piece: bytes) -> None:
+        failures: list[Exception] = []
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._until_answered, tasks.cancel_scope)
+            try:
+                await _guarded(guard, partial(self._stream.write, piece))
+            except (Stopped, httpcore.NetworkError) as error:
+                failures.append(error)  # as it is, and not in a group
+            tasks.cancel_scope.cancel()
+        if has_answered(self._raw_socket):
+            raise httpcore.WriteError("the server answered before it had the whole request")
+        if failures:
+            raise failures[0]
+
+    async def _until_answered(self, writing: anyio.CancelScope) -> None:
+        while not has_answered(self._raw_socket):  # noqa: ASYNC110 (a socket is no event, and its loop watches it already)
+            await anyio.sleep(LOOK_SECONDS)
+        writing.cancel()
 
     async def aclose(self) -> None:
         try:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import select
 import socket
 import ssl
 from collections.abc import Iterable
@@ -15,6 +14,7 @@ import httpcore
 
 from lastword._transport._guard import Stopped, SyncGuard
 from lastword._transport._lookup import Addresses, look_up, numeric
+from lastword._transport._upload import LOOK_SECONDS, PIECE, has_answered, is_readable
 
 
 class GuardedStream(httpcore.NetworkStream):
@@ -54,11 +54,13 @@ class GuardedStream(httpcore.NetworkStream):
         guard = cast(SyncGuard, timeout)
         guard.deadline.connected()
         view = memoryview(buffer)
+        watched = len(view) > PIECE
         try:
             self._enter()
             while view:
-                self._sock.settimeout(guard.hold(self._sock))
-                view = view[self._sock.send(view) :]
+                view = view[self._send(view[:PIECE], guard, watched=watched) :]
+                if watched and view and has_answered(self._sock):
+                    raise httpcore.WriteError("the server answered before it had the whole request")
         except Stopped as error:
             raise httpcore.WriteTimeout("no wait is allowed any more") from error
         except OSError as error:
@@ -68,6 +70,16 @@ class GuardedStream(httpcore.NetworkStream):
             raise httpcore.WriteTimeout("the wait to send ran out") from error
         finally:
             self._leave()
+
+    def _send(self, piece: memoryview, guard: SyncGuard, *, watched: bool) -> int:
+        seconds = guard.hold(self._sock)
+        self._sock.settimeout(min(seconds or LOOK_SECONDS, LOOK_SECONDS) if watched else seconds)
+        try:
+            return self._sock.send(piece)
+        except TimeoutError as error:
+            if not watched or not _ran_out(error):
+                raise
+            return 0  # time for a look; the guard tells when there is none left
 
     def close(self) -> None:
         self._closing = True
@@ -119,7 +131,8 @@ class GuardedStream(httpcore.NetworkStream):
             case "server_addr":
                 return self._sock.getpeername()
             case "is_readable":
-                return self.spoiled or _is_readable(self._sock)  # httpcore drops an idle connection that is
+                # httpcore drops an idle connection that is: the server has closed it
+                return self.spoiled or self._sock.fileno() < 0 or is_readable(self._sock)
         return None
 
 
@@ -201,12 +214,3 @@ def _look_up(host: str, port: int, guard: SyncGuard) -> Addresses:
     if isinstance(answer, OSError):
         raise answer
     return answer
-
-
-def _is_readable(sock: socket.socket) -> bool:
-    """Whether a read would return at once; of an idle connection that means that the server closed it."""
-    if sock.fileno() < 0:
-        return True
-    poll = select.poll()
-    poll.register(sock, select.POLLIN)
-    return bool(poll.poll(0))
