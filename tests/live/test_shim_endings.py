@@ -59,6 +59,8 @@ def test_an_engine_that_falls_silent_and_then_dies(fresh_vllm: VllmServer) -> No
         assert (after.status, after.error["code"]) == (503, "engine_unavailable")
     server.process.wait(30)
     assert server.port_closed()
+    # The orphaned worker notices by itself that its parent has died, with or without the shim; it takes its time.
+    server.wait_for(lambda: not server.processes(), "end of the worker", 40)
 
 
 def gone(server: VllmServer, within: float) -> None:
