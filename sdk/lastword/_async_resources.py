@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, cast, overload
 
 from lastword._async_stream import AsyncStream
 from lastword._endpoints import CHAT, COMPLETIONS, MODELS, Endpoint
-from lastword._errors import LastwordError
+from lastword._errors import LastwordError, outcome_of
 from lastword._outcome import Outcome
-from lastword._resources import Params, given, outcome_of
+from lastword._resources import Params, given
 
 if TYPE_CHECKING:
     from openai.pagination import AsyncPage

@@ -1,4 +1,4 @@
-"""One call over all its attempts: what was met, whether to go on, and the last word.  No I/O."""
+"""One call over all its attempts: what was met, whether to go on, and the last word.  It waits for nothing itself."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from lastword._classify import MAX_RAW, ErrorInfo, classify_response, make_error
 from lastword._codes import CODES, Code, Profile
 from lastword._completeness import StreamTracker, WireEnd
 from lastword._deadline import CODE_OF, WAITED_FOR, Deadline
-from lastword._errors import LastwordError, error_of
+from lastword._errors import LastwordError, error_of, outcome_of
 from lastword._outcome import Attempt, Outcome
 from lastword._request import Prepared
-from lastword._retry import Retry, RetryBudget, RetryPolicy, decide
+from lastword._retry import GiveUp, Retry, RetryBudget, RetryPolicy, decide
 from lastword._transport._guard import Guard
 from lastword._transport._httpx import Met, meaning, was_reset
 
@@ -169,8 +169,8 @@ class Call:
             random=random.random,
         )
         self._retry = decision if isinstance(decision, Retry) else None
-        if self._retry is None:
-            error.add_note(f"not retried: {decision.reason}")  # type: ignore[union-attr]
+        if isinstance(decision, GiveUp):
+            error.add_note(f"not retried: {decision.reason}")
         return self._retry is not None
 
     def tenacity_options(self) -> dict[str, Any]:
@@ -184,18 +184,15 @@ class Call:
 
     def outcome(self, error: LastwordError | None) -> Outcome:
         """The record of how the call ended."""
+        if error is not None:
+            return outcome_of(error)
         return Outcome(
-            outcome=error.outcome if error else "completed",
-            code=error.code if error else None,
-            category=error.category if error else None,
-            retryable=error.retryable if error else False,
-            message=error.message if error else "",
-            request_id=error.request_id if error else self.request_id,
+            outcome="completed",
+            request_id=self.request_id,
             finish_reasons=dict(self.tracker.finish_reasons),
             usage=self.tracker.usage,
-            warnings=() if error else self.tracker.warnings,
+            warnings=self.tracker.warnings,
             attempts=tuple(self.attempts),
-            error=error,
         )
 
     def _interrupted(self) -> ErrorInfo | None:

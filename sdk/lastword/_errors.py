@@ -30,7 +30,7 @@ from typing import Any, Final
 
 from lastword._classify import ErrorInfo, error_body, make_error
 from lastword._codes import CODES, Code
-from lastword._outcome import Attempt, Partial, ToolCall
+from lastword._outcome import Attempt, Outcome, Partial, ToolCall
 
 
 class LastwordError(Exception):
@@ -38,10 +38,11 @@ class LastwordError(Exception):
 
     Every error has: ``code`` (the contract's string), ``category`` (fixable, retryable or cancelled), ``retryable``
     (whether the same request may succeed later; it does not ask what has been handed over or how often it was tried:
-    see ``partial`` and ``attempts``), ``outcome`` (failed, incomplete or cancelled), ``message``, ``type``,
-    ``param``, ``status`` (HTTP status or None), ``request_id``, ``retry_after`` (seconds or None), ``attempts`` (what
-    each try met), ``partial`` (what was received), ``action`` (what the caller can do), ``origin`` (client, gateway,
-    shim or engine: who said so), ``details`` (the numbers of the message) and ``raw`` (the server's words, cut short).
+    see ``partial`` and ``attempts``), ``outcome`` (failed, incomplete or cancelled; completed for
+    ``InvalidToolArguments`` only), ``message``, ``type``, ``param``, ``status`` (HTTP status or None), ``request_id``,
+    ``retry_after`` (seconds or None), ``attempts`` (what each try met), ``partial`` (what was received), ``action``
+    (what the caller can do), ``origin`` (client, gateway, shim or engine: who said so), ``details`` (the numbers of the
+    message) and ``raw`` (the server's words, cut short).
     """
 
     def __init__(self, info: ErrorInfo, *, partial: Partial | None = None, attempts: Sequence[Attempt] = ()) -> None:
@@ -166,11 +167,18 @@ class InvalidToolArguments(LastwordError):
     def __init__(self, tool_call: ToolCall, *, reason: str) -> None:
         name = tool_call.name or "without a name"
         message = f"the arguments of the tool call {name} are not JSON ({reason})"
-        info = make_error(Code.MALFORMED_RESPONSE, message, origin="engine", raw=tool_call.raw_arguments)
-        super().__init__(info)
+        raw = tool_call.raw_arguments
+        super().__init__(make_error(Code.MALFORMED_RESPONSE, message, origin="engine", retryable=False, raw=raw))
         self.tool_call = tool_call
         self._reason = reason
         self.outcome = "completed"  # the wire did its part; the model did not
+
+    @property
+    def action(self) -> str:
+        """What the caller can do about it."""
+        return (
+            "Show the model its text and the reason and ask it again, or refuse the call; nothing was cut on the way."
+        )
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _restore_tool_arguments, (self.tool_call, self._reason)
@@ -219,6 +227,22 @@ def error_of(info: ErrorInfo, *, partial: Partial | None = None, attempts: Seque
     """The exception for a classified failure; a code without a class of its own takes its category's."""
     kind = _CLASSES.get(info.code) or _BY_CATEGORY[info.category]
     return kind(info, partial=partial, attempts=attempts)
+
+
+def outcome_of(error: LastwordError) -> Outcome:
+    """The outcome of a call that raised ``error``."""
+    return Outcome(
+        outcome=error.outcome,
+        code=error.code,
+        category=error.category,
+        retryable=error.retryable,
+        message=error.message,
+        request_id=error.request_id,
+        finish_reasons=error.partial.finish_reasons,
+        usage=error.partial.usage,
+        attempts=tuple(error.attempts),
+        error=error,
+    )
 
 
 def _restore(kind: type[LastwordError], info: ErrorInfo, partial: Partial, attempts: list[Attempt]) -> LastwordError:

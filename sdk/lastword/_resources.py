@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Protocol, cast, overload
 
 from lastword._endpoints import CHAT, COMPLETIONS, MODELS, Endpoint
-from lastword._errors import LastwordError
+from lastword._errors import LastwordError, outcome_of
 from lastword._outcome import Outcome
 from lastword._stream import Stream
 
@@ -191,19 +191,3 @@ class WithOutcome(_Resource):
 def given(params: Params, **named: object) -> dict[str, object]:
     """The arguments of a call without those left out."""
     return {**{name: value for name, value in named.items() if value is not None}, **params}
-
-
-def outcome_of(error: LastwordError) -> Outcome:
-    """The outcome of a call that raised ``error``."""
-    return Outcome(
-        outcome=error.outcome,
-        code=error.code,
-        category=error.category,
-        retryable=error.retryable,
-        message=error.message,
-        request_id=error.request_id,
-        finish_reasons=error.partial.finish_reasons,
-        usage=error.partial.usage,
-        attempts=tuple(error.attempts),
-        error=error,
-    )

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from lastword import AsyncClient, Client, LastwordError, Outcome, RetryPolicy, Timeouts
-from lastword._resources import outcome_of
+from lastword._errors import outcome_of
 from lastword.conformance._result import Result, call_of, compare, compare_traffic, result_of
 from lastword.conformance._schemas import violations
 from lastword.testing import ScriptedServer
