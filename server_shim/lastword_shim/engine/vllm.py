@@ -78,6 +78,7 @@ class VllmEngine:
             processor.update_scheduler_stats = self._scheduler_stats
         else:
             _missing("output_processor.update_scheduler_stats", "the queue limit counts until the first token")
+        self._limit_graceful_shutdown()
 
     def max_model_len(self) -> int | None:
         """The context's size now: ``--max-model-len auto`` settles it after the start."""
@@ -221,7 +222,6 @@ class VllmEngine:
         started = time.monotonic()
         loop, host = self._loop, self._host
         if timeout is not None and loop is not None and host is not None and loop.is_running() and not _is_in(loop):
-            self._limit_graceful_shutdown()
             drained = asyncio.run_coroutine_threadsafe(host.drain(timeout), loop)
             try:
                 drained.result(timeout + 5.0)
@@ -231,6 +231,7 @@ class VllmEngine:
         self._original_shutdown(timeout=left)
 
     def _limit_graceful_shutdown(self) -> None:
+        """From the start on: when the engine dies, vLLM stops its HTTP server without a word to us."""
         config: Any = getattr(getattr(self._state, "server", None), "config", None)
         if not hasattr(config, "timeout_graceful_shutdown"):
             _missing("server.config.timeout_graceful_shutdown", "a client that does not read can keep the process")
