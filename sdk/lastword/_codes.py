@@ -876,6 +876,10 @@ MESSAGE_PATTERNS: Final[tuple[tuple[str, Code], ...]] = (
         Code.CONTEXT_LENGTH_EXCEEDED,
     ),
     (
+        "max_(?:completion_)?tokens=(\\d+) cannot be greater than max_model_len=(\\d+)",
+        Code.CONTEXT_LENGTH_EXCEEDED,
+    ),
+    (
         "maximum context length|maximum model length|exceeds? the (?:available )?context (?:size|length|window)|exceed context limit|context_length_exceeded|prompt is too long|input is too long for requested model|reduce the length of the (?:messages|input prompt)",
         Code.CONTEXT_LENGTH_EXCEEDED,
     ),
@@ -986,6 +990,10 @@ MESSAGE_DETAILS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "maximum context length is (\\d+) tokens.{0,40}your prompt contains (\\d+) characters": (
             "max_model_len",
             "prompt_characters",
+        ),
+        "max_(?:completion_)?tokens=(\\d+) cannot be greater than max_model_len=(\\d+)": (
+            "max_tokens",
+            "max_model_len",
         ),
     }
 )
