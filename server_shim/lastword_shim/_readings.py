@@ -23,6 +23,7 @@ MAX_ERROR_BYTES: Final = 1024 * 1024
 
 
 _ERROR_NAMES: Final = frozenset({"error", "response.failed"})
+_SAYS_DELTA: Final = re.compile(r'\s*\{\s*"type"\s*:\s*"[\w.]*delta"')
 _SAYS_ERROR: Final = re.compile(r'\s*\{\s*"(?:error"|type"\s*:\s*"(?:error|response\.failed)")')
 
 
@@ -198,11 +199,14 @@ class NamedReading(PassReading):
         if last or self._frames.held > MAX_EVENT_BYTES:
             frames.append(self._frames.rest())
         for number, frame in enumerate(frames):
-            errors = (self._error(*event) for event in self._decoder.feed(frame))
-            error = next((found for found in errors if found is not None), None)
-            if error is not None:
-                return b"".join(frames[:number]), Verdict(error=error)
-        return super().feed(b"".join(frames), last=last)
+            for data, name in self._decoder.feed(frame):
+                error = self._error(data, name)
+                if error is not None:
+                    return b"".join(frames[:number]), Verdict(error=error)
+                if self._on_content is not None and (name.endswith("delta") or _SAYS_DELTA.match(data)):
+                    self._on_content()  # these protocols begin with events that tell of no token
+        leaving = b"".join(frames)
+        return (b"", Verdict(last=leaving)) if last else (leaving, None)
 
     def _error(self, data: str, name: str) -> ErrorInfo | None:
         if name not in _ERROR_NAMES and not _SAYS_ERROR.match(data):

@@ -274,3 +274,26 @@ async def test_details_of_the_engines_own_are_numbers_and_where_they_help_words(
     }
     async with serving(answering({"error": said}, status=status)) as server:
         assert (await server.ask()).error["details"] == kept
+
+
+@pytest.mark.parametrize(
+    ("path", "opening", "content"),
+    [
+        ("/v1/responses", "response.created", "response.output_text.delta"),
+        ("/v1/messages", "message_start", "content_block_delta"),
+    ],
+)
+async def test_opening_events_are_no_tokens(path: str, opening: str, content: str) -> None:
+    def event(kind: str, *, named: bool) -> bytes:
+        return (f"event: {kind}\n" if named else "").encode() + f'data: {{"type": "{kind}"}}\n\n'.encode()
+
+    for named in (True, False):
+        first = event(opening, named=named)
+        async with serving(streaming(first, 5), hold=0, first_token_timeout=0.6, idle_timeout=0.2) as server:
+            answer = await server.ask({"model": "m", "stream": True}, path=path)
+            assert b'"first_token_timeout"' in answer.body
+            assert (await server.one_record())["time_to_first_token_ms"] is None
+        tokens = event(content, named=named)
+        async with serving(streaming(first, tokens, 5), hold=0, first_token_timeout=0.6, idle_timeout=0.2) as server:
+            answer = await server.ask({"model": "m", "stream": True}, path=path)
+            assert b'"generation_stalled"' in answer.body
