@@ -86,13 +86,8 @@ class Exchange:
             await self._until_decided(inner)
             await self._end(inner)
         except asyncio.CancelledError:
-            self._out.close()
             inner.cancel()
-            self.shut_down()
-            verdict = self._decided.result()
-            if verdict.error is None:  # success that could not be told is none
-                self._sent = shutting_down()
-            self._record(verdict)
+            await self._end_now()
             raise
         except Exception as error:  # the server's, or a mistake of ours: the server ends it, and the record stays
             self._out.close()
@@ -128,7 +123,8 @@ class Exchange:
         """Read the body and take a place; None where the request is not let in."""
         try:
             body = await self._in.read()
-            self._life.model, self._life.stream = self._in.ask.model, self._in.ask.stream
+            self._life.model = self._in.ask.model
+            self._life.stream = self._in.ask.stream if self._in.generates else None
             self._life.asked_at = self._life.clock()
             self._ticket.max_tokens = self._in.ask.max_tokens
             self._helpers.start(self._watch())
@@ -228,6 +224,7 @@ class Exchange:
                 await self._out.succeed(verdict.last)
             except OSError:
                 self._life.client_left()
+            self._life.ended_at = self._life.clock()
             self._record(verdict)
             self._in.leave()
             await let_go(inner, self._hang_up, self._in.request_id)
@@ -236,6 +233,7 @@ class Exchange:
             self._out.close()
         else:
             await self._say(self._best(verdict))
+        self._life.ended_at = self._life.clock()  # what the application still does is not the client's time
         await stop(inner, self._hang_up, self._in.request_id)
         self._life.stopped_at = self._life.clock()
         self._record(verdict)
@@ -248,7 +246,20 @@ class Exchange:
         engine = self._core.engine
         return engine.restate(verdict.error, self._ticket) if verdict.by_engine and engine else verdict.error
 
-    async def _say(self, error: ErrorInfo) -> None:
+    async def _end_now(self) -> None:
+        """The server cancels what runs.  What can be said without waiting for the client is still said."""
+        self.shut_down()
+        verdict = self._decided.result()
+        try:
+            if verdict.error is None:  # success that could not be told is none
+                self._sent = shutting_down()
+            elif not verdict.gone and self._sent is None:
+                await self._say(self._best(verdict), hurry=True)
+        finally:
+            self._out.close()
+            self._record(verdict)
+
+    async def _say(self, error: ErrorInfo, *, hurry: bool = False) -> None:
         core = self._core
         draining = core.drain.draining
         settings = core.settings
@@ -259,7 +270,7 @@ class Exchange:
             status,
             kind=self._in.ask.kind,
             inner_headers=self._out.headers or await core.cors_headers(self._scope),
-            patience=SEND_PATIENCE / 10 if draining else SEND_PATIENCE,
+            patience=SEND_PATIENCE / 10 if draining or hurry else SEND_PATIENCE,
         )
         if not said:
             _log.warning("request_id=%s code=%s could not be told to the client", self._in.request_id, self._sent.code)
@@ -270,7 +281,7 @@ class Exchange:
         self._recorded = True
         life, reading = self._life, self._out.reading
         self._sees_tokens()
-        life.ended_at = life.clock()
+        life.ended_at = life.clock() if life.ended_at is None else life.ended_at
         error = self._sent or verdict.error
         if error is None and life.gone_at is not None:
             error = make_error(Code.CLIENT_DISCONNECTED, CODES[Code.CLIENT_DISCONNECTED].brief)

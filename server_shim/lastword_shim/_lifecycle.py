@@ -1,6 +1,6 @@
 """What became of one exchange: its states, its times, and the one record that it leaves.
 
-``received → rejected | queued → generating → completed | failed | cancelled | incomplete`` (LIFE rules of SPEC.md).
+``received → rejected | queued → generating → completed | failed | cancelled | incomplete`` (REC rules of SPEC.md).
     received ── 401, 404 … ──────────────────────────────► rejected
        │ the application asks for the body
        ├── draining, too large, overloaded, no JSON ─────► rejected
@@ -64,7 +64,7 @@ class Lifecycle:
     received_at: float = 0.0
     received_wall: float = field(default_factory=time.time)
     model: str | None = None
-    stream: bool = False
+    stream: bool | None = None
     deadline_ms: int | None = None
     asked_at: float | None = None
     queued_at: float | None = None
@@ -148,7 +148,7 @@ class Lifecycle:
             "tokens_at_disconnect": self.gone_tokens if gone else None,
             "tokens_after_disconnect": self.tokens_after_disconnect,
             "generation_time_after_disconnect_ms": _ms(_between(self.gone_at, self.stopped_at)),
-            "wasted": gone and bool(tokens),
+            "wasted": gone and self._has_generated,
         }
 
     @property
@@ -179,6 +179,14 @@ class Lifecycle:
     def generation_seconds(self) -> float | None:
         """From the first token to the last."""
         return _between(self.first_token_at, self.last_token_at)
+
+    @property
+    def _has_generated(self) -> bool:
+        """Whether there is anything to be wasted: tokens, or, where nobody counts them, content that was seen (REC-3)."""
+        tokens = self.completion_tokens
+        if tokens is not None:
+            return tokens > 0
+        return self.first_content_at is not None or any(self.finish_reasons.values())
 
     def _prompt_tokens(self) -> int | None:
         if self.ticket.prompt_tokens is not None:
@@ -230,7 +238,7 @@ class Recorder:
         if record["client_disconnected"]:
             metrics.disconnects.labels(record["disconnect_phase"]).inc()
             if record["wasted"]:
-                metrics.wasted_tokens.inc(record["completion_tokens"])
+                metrics.wasted_tokens.inc(record["completion_tokens"] or 0)  # None: seen but not counted
                 seconds = _between(life.first_token_at, life.stopped_at)
                 metrics.wasted_seconds.inc(max(seconds or 0.0, 0.0))
 

@@ -1,0 +1,87 @@
+"""What a record says where it is easily wrong: times that are the client's, waste that nobody counted, what nobody saw."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from prometheus_client import REGISTRY
+from tests.shim.apps import DONE, EVENTS, Receive, Scope, Send, answering, chunk, read_body, streaming
+from tests.shim.test_timers import WHOLE, stubborn
+from tests.shim.wire import serving
+
+pytestmark = pytest.mark.anyio
+GOOD = chunk("a", finish="stop") + DONE
+
+
+def deaf(*, then: float = 0.3) -> Any:
+    """An application that streams a token and then works on, whatever becomes of its client."""
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        await read_body(receive)
+        await send({"type": "http.response.start", "status": 200, "headers": EVENTS})
+        await send({"type": "http.response.body", "body": chunk("a"), "more_body": True})
+        await asyncio.sleep(then)
+
+    return app
+
+
+async def test_the_total_time_is_the_clients_and_not_what_the_application_takes_to_stop() -> None:
+    """It does not hear that it is over: the record comes later, and does not count that."""
+    done = asyncio.Event()
+    async with serving(stubborn(done.set), total_timeout=0.1) as server:
+        assert (await server.ask({"model": "m"})).error["code"] == "generation_timeout"
+        record = await server.one_record()
+        await done.wait()
+    assert 100 <= record["total_time_ms"] < 600
+
+
+async def test_the_total_time_of_a_client_that_left_ends_when_it_left() -> None:
+    """How long the application went on is told apart."""
+    async with serving(deaf(then=0.6)) as server:
+        async with server.connect({"model": "m", "stream": True}) as (reader, _):
+            await reader.readuntil(b"content")
+        record = await server.one_record()
+    assert record["total_time_ms"] < 400
+    assert record["generation_time_after_disconnect_ms"] >= 400
+
+
+async def test_content_that_nobody_counted_is_wasted_all_the_same() -> None:
+    """REC-3: without an engine that counts, what was streamed tells; the counter of tokens stays."""
+    before = REGISTRY.get_sample_value("lastword_wasted_tokens_total")
+    async with serving(streaming(chunk("a"), 30)) as server:
+        async with server.connect({"model": "m", "stream": True}) as (reader, _):
+            await reader.readuntil(b"content")
+        record = await server.one_record()
+    assert (record["completion_tokens"], record["wasted"]) == (None, True)
+    assert REGISTRY.get_sample_value("lastword_wasted_tokens_total") == before
+
+
+async def test_nothing_is_wasted_where_nothing_was_seen() -> None:
+    """The engine had not begun, as far as anybody can tell."""
+    async with serving(streaming(30, GOOD)) as server:
+        async with server.connect({"model": "m", "stream": True}):
+            await asyncio.sleep(0.1)
+        record = await server.one_record()
+    assert (record["completion_tokens"], record["client_disconnected"], record["wasted"]) == (None, True, False)
+
+
+@pytest.mark.parametrize(
+    ("body", "settings", "path", "stream"),
+    [
+        ({"stream": True}, {}, "/v1/chat/completions", True),
+        ({"model": "m"}, {}, "/v1/chat/completions", False),
+        ({"stream": True}, {"max_body_bytes": 3}, "/v1/chat/completions", None),
+        (b'{"stream": true', {}, "/v1/chat/completions", None),
+        ({"stream": True}, {}, "/v1/embeddings", None),
+    ],
+)
+async def test_stream_is_null_where_nobody_looked(
+    body: Any, settings: dict[str, Any], path: str, stream: bool | None
+) -> None:
+    """Refused before the body was read, no JSON, or a route whose bodies are not read."""
+    app = streaming(GOOD) if stream else answering(WHOLE)
+    async with serving(app, **settings) as server:
+        await server.ask(body, path=path)
+        assert (await server.one_record())["stream"] is stream
