@@ -31,6 +31,8 @@ _STOPPING_LOOKS_LIKE: Final = frozenset({
 })  # fmt: skip
 _PAUSES: Final = {RetryRule.AFTER_HINT: 1.0, RetryRule.BACKOFF: 1.0, RetryRule.LIMITED: 1.0, RetryRule.ONCE: 5.0}
 """Retry hints in seconds where nothing better is known: one watchdog round of the engine, or a moment."""
+_LONGEST_PAUSE: Final = 120.0
+"""Seconds; a longer hint of an engine's would forbid stock SDKs to retry (HDR-6)."""
 _TYPES: Final = {
     401: "authentication_error", 403: "permission_error", 404: "not_found_error", 429: "rate_limit_error",
 }  # fmt: skip
@@ -53,7 +55,9 @@ def settle(info: ErrorInfo, context: Context) -> tuple[ErrorInfo, int]:
     known = CODES[code]
     status = context.overload_status if code is Code.QUEUE_OVERLOADED else known.http_status or 500
     retryable = known.category is Category.RETRYABLE
-    pause = info.retry_after or (context.overload_pause if code is Code.QUEUE_OVERLOADED else _PAUSES.get(known.retry))
+    pause = context.overload_pause if code is Code.QUEUE_OVERLOADED else _PAUSES.get(known.retry)
+    if info.retry_after is not None and info.retry_after > 0:
+        pause = min(info.retry_after, _LONGEST_PAUSE)
     details = _details({**info.details, **({} if info.code in CODES else {"upstream_code": info.code})})
     if info.raw is not None and status >= 500:  # the engine's words stay here, and its numbers may go
         details = {name: value for name, value in details.items() if name == "upstream_code" or type(value) is not str}

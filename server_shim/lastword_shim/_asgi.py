@@ -103,7 +103,7 @@ class Shim:
         if path in _PROBES:
             if core.drain.draining:  # balancers should go elsewhere now
                 error, status = settle(shutting_down(), Context("", 1, draining=True))
-                headers, body = error_response(error, status, ())
+                headers, body = error_response(error, ())
                 await send({"type": "http.response.start", "status": status, "headers": headers[:-1]})
                 await send({"type": "http.response.body", "body": body, "more_body": False})
             else:

@@ -20,7 +20,7 @@ from lastword_shim._inbound import ClientLeft, Inbound, Message, Receive, Refusa
 from lastword_shim._lifecycle import Lifecycle
 from lastword_shim._outbound import Outbound
 from lastword_shim._readings import StreamReading, Verdict
-from lastword_shim._tasks import Helpers, let_go, stop
+from lastword_shim._tasks import SideTasks, let_go, stop
 from lastword_shim._terminal import Send
 from lastword_shim._timers import Timers
 from lastword_shim.engine import Ticket, enter
@@ -56,7 +56,7 @@ class Exchange:
         self._sent: ErrorInfo | None = None
         self._recorded = False
         self._hold: asyncio.TimerHandle | None = None
-        self._helpers = Helpers(self._client_left)
+        self._side = SideTasks(self._client_left)
         self._task: asyncio.Task[Any] | None = None
 
     # What the drain asks and does.
@@ -98,7 +98,7 @@ class Exchange:
         finally:
             if self._hold is not None:
                 self._hold.cancel()
-            self._helpers.cancel()
+            self._side.cancel()
             self._in.leave()
             self._core.drain.discard(self)
 
@@ -110,7 +110,7 @@ class Exchange:
     async def _receive(self) -> Message:
         """The whole body at the first call, for by then the application has let the caller in; then the disconnect."""
         if self._admission is None:
-            self._admission = self._helpers.start(self._admit())
+            self._admission = self._side.start(self._admit())
         if not self._body_given:
             body = await asyncio.shield(self._admission)  # who gives up waiting for the body does not lose it
             if body is not None and not self._body_given:
@@ -127,7 +127,7 @@ class Exchange:
             self._life.stream = self._in.ask.stream if self._in.generates else None
             self._life.asked_at = self._life.clock()
             self._ticket.max_tokens = self._in.ask.max_tokens
-            self._helpers.start(self._watch())
+            self._side.start(self._watch())
             if not await self._in.take_place(self._decided):
                 return None
         except Refusal as refusal:
@@ -161,7 +161,7 @@ class Exchange:
 
     def _stop_holding(self) -> None:
         if not self._decided.done():
-            self._helpers.start(self._out.stop_holding())
+            self._side.start(self._out.stop_holding())
 
     async def _watch(self) -> None:
         await self._in.until_gone()

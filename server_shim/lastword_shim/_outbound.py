@@ -102,7 +102,7 @@ class Outbound:
         try:
             async with asyncio.timeout(patience):
                 if not self._gate.started:
-                    headers, body = error_response(error, status, inner_headers)
+                    headers, body = error_response(error, inner_headers)
                     return await self._gate.finish(body, status=status, headers=headers)
                 if self.is_events:
                     event = error_event(kind, error)

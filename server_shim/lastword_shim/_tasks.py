@@ -1,4 +1,4 @@
-"""The tasks of one exchange: small helpers that end with it, and the application's own, which may not want to."""
+"""The tasks of one exchange: small ones that end with it, and the application's own, which may not want to."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ STOP_PATIENCE: Final = 1.0
 _log: Final = logging.getLogger("lastword_shim")
 
 
-class Helpers:
+class SideTasks:
     """Tasks beside the application's; ``on_failure`` is called where one fails, for then the server's own receive or
     send has failed."""
 
@@ -24,19 +24,19 @@ class Helpers:
 
     def start(self, work: Coroutine[Any, Any, _T]) -> asyncio.Task[_T]:
         """Run ``work`` beside the rest."""
-        helper = asyncio.create_task(work)
-        self._tasks.add(helper)
-        helper.add_done_callback(self._done)
-        return helper
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._done)
+        return task
 
     def cancel(self) -> None:
         """The exchange is over."""
-        for helper in self._tasks:
-            helper.cancel()
+        for task in self._tasks:
+            task.cancel()
 
-    def _done(self, helper: asyncio.Task[Any]) -> None:
-        self._tasks.discard(helper)
-        if not helper.cancelled() and helper.exception() is not None:
+    def _done(self, task: asyncio.Task[Any]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and task.exception() is not None:
             self._on_failure()
 
 

@@ -86,7 +86,7 @@ def error_event(kind: str, info: ErrorInfo) -> bytes:
     return _event(body)
 
 
-def error_response(info: ErrorInfo, status: int, inner: Iterable[tuple[bytes, bytes]]) -> tuple[Headers, bytes]:
+def error_response(info: ErrorInfo, inner: Iterable[tuple[bytes, bytes]]) -> tuple[Headers, bytes]:
     """Headers and body of a failed answer; ``inner`` are the engine's headers, kept but for those of its body."""
     body = json.dumps(error_body(info)).encode()
     headers = [(name, value) for name, value in inner if name.lower() not in _OWN_HEADERS | _BODY_HEADERS]

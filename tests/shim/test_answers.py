@@ -191,3 +191,16 @@ async def test_refusals_carry_the_applications_cors_headers() -> None:
         unjudged = await server.ask({"x": 1}, headers={"origin": "https://a.example"})
         assert unjudged.error["code"] == "internal_server_error"
         assert unjudged.header("access-control-allow-origin") == "https://a.example"
+
+
+@pytest.mark.parametrize(
+    ("hint", "seconds", "milliseconds"),
+    [("7", "7", "7000"), ("120", "120", "120000"), ("3600", "120", "120000"), ("0", "5", "5000"), ("-5", "5", "5000")],
+)
+async def test_an_engines_hint_is_passed_on_within_bounds(hint: str, seconds: str, milliseconds: str) -> None:
+    """HDR-6: stock SDKs ignore a hint of 0, so ours stands in for it, and never retry after one of over two minutes."""
+    app = answering({"detail": "busy"}, status=503, headers=[*JSON, (b"retry-after", hint.encode())])
+    async with serving(app) as server:
+        answer = await server.ask({"model": "m"})
+    assert answer.error["retry_after_ms"] == int(milliseconds)
+    assert (answer.header("retry-after"), answer.header("retry-after-ms")) == (seconds, milliseconds)
