@@ -128,7 +128,7 @@ async def test_a_second_drain_hurts_nobody() -> None:
         assert len(server.records) == 1
 
 
-async def test_a_server_that_cancels_what_runs_still_gets_a_record() -> None:
+async def test_a_server_that_cancels_what_runs_still_gets_its_terminal_and_a_record() -> None:
     """Uvicorn does that to those who are left after its own limit."""
     async with (
         serving(streaming(chunk("a"), 30), engine=Counting()) as server,
@@ -140,5 +140,6 @@ async def test_a_server_that_cancels_what_runs_still_gets_a_record() -> None:
         assert (await server.one_record())["error_code"] == "server_shutting_down"
         rest = await reader.read()
     assert b"[DONE]" not in rest
-    assert not rest.endswith(b"0\r\n\r\n")
+    assert b'"server_shutting_down"' in rest
+    assert rest.endswith(b"0\r\n\r\n")
     json.dumps(server.records)

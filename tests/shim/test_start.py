@@ -197,3 +197,20 @@ async def test_a_shutdown_that_fails_to_drain_still_stops_the_engine(vllm: Any) 
     assert 4 < stopped[0] < 5
     assert stopped[1] == pytest.approx(3, abs=0.1)
     assert stopped[2] is None
+
+
+@pytest.mark.anyio
+async def test_what_an_engine_said_that_is_dead_by_now_is_its_death(vllm: Any) -> None:
+    """Words that were lost on the way do not make it another fault."""
+    from lastword._classify import make_error
+    from lastword._codes import Code
+    from lastword_shim.engine import Ticket
+
+    client = types.SimpleNamespace(errored=False)
+    engine = vllm.VllmEngine(types.SimpleNamespace(engine_client=client))
+    said = make_error(Code.INTERNAL_SERVER_ERROR, "response already started")
+    assert engine.restate(said, Ticket("x")) is said
+    client.errored = True
+    assert engine.restate(said, Ticket("x")).code == "engine_unavailable"
+    refused = make_error(Code.INVALID_REQUEST_ERROR, "no")
+    assert engine.restate(refused, Ticket("x")) is refused

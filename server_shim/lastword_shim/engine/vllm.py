@@ -22,8 +22,8 @@ from typing import Any, Final
 import vllm
 from vllm.exceptions import VLLMClientError, VLLMValidationError
 
-from lastword._classify import ErrorInfo
-from lastword._codes import Code
+from lastword._classify import ErrorInfo, make_error
+from lastword._codes import CODES, Code
 from lastword_shim.engine import Host, Refused, Ticket, current
 
 _log: Final = logging.getLogger("lastword_shim")
@@ -108,6 +108,9 @@ class VllmEngine:
             details = {"prompt_tokens": limit, "max_model_len": limit}
             message = f"The prompt fills the model's context of {limit} tokens, so that no token can be generated."
             error = replace(error, message=message, raw=None)
+        elif error.code == Code.INTERNAL_SERVER_ERROR and getattr(self._client, "errored", False) is True:
+            # In an answer that has begun, vLLM's own wrappers leave nothing of what its engine died of.
+            return make_error(Code.ENGINE_UNAVAILABLE, CODES[Code.ENGINE_UNAVAILABLE].brief, origin="engine")
         else:
             return error
         return replace(error, code=str(Code.CONTEXT_LENGTH_EXCEEDED), details={**error.details, **details})
