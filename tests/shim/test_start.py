@@ -7,6 +7,8 @@ import logging
 import subprocess
 import sys
 import types
+from collections.abc import AsyncIterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -214,3 +216,40 @@ async def test_what_an_engine_said_that_is_dead_by_now_is_its_death(vllm: Any) -
     assert engine.restate(said, Ticket("x")).code == "engine_unavailable"
     refused = make_error(Code.INVALID_REQUEST_ERROR, "no")
     assert engine.restate(refused, Ticket("x")) is refused
+
+
+@pytest.mark.anyio
+async def test_tokens_of_another_request_of_the_same_id_are_not_counted(vllm: Any) -> None:
+    """A body of the Responses API names its own id, and nothing keeps two from naming the same."""
+    from lastword_shim.engine import Ticket, enter
+
+    tokens = {"in-a": 3, "in-b": 500}
+    counters = {name: types.SimpleNamespace(num_output_tokens=partial(tokens.get, name)) for name in tokens}
+    states = {name: types.SimpleNamespace(detokenizer=counters[name], stats=None) for name in tokens}
+    external = {"same": ["in-a", "in-b"]}
+    step = asyncio.Event()
+
+    async def generate(*_: object) -> AsyncIterator[Any]:
+        await step.wait()
+        yield types.SimpleNamespace(outputs=[types.SimpleNamespace(index=0, token_ids=[1, 2, 3])], metrics=None)
+
+    processor = types.SimpleNamespace(request_states=states, external_req_ids=external)
+    client = types.SimpleNamespace(generate=generate, output_processor=processor)
+    engine = vllm.VllmEngine(types.SimpleNamespace(engine_client=client))
+    engine.attach(None)
+
+    async def one(ticket: Ticket) -> None:
+        enter(ticket)
+        async for _ in client.generate({"prompt_token_ids": [1]}, Params(), "same"):
+            pass
+
+    tickets = [Ticket("a"), Ticket("b")]
+    running = [asyncio.create_task(one(ticket)) for ticket in tickets]
+    await asyncio.sleep(0.01)
+    assert [engine.refresh(ticket) for ticket in tickets] == [False, False]
+    step.set()
+    await asyncio.gather(*running)
+    for ticket in tickets:
+        engine.refresh(ticket)
+        assert ticket.completion_tokens == 3
+    assert not engine._holders

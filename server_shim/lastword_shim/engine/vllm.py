@@ -15,6 +15,7 @@ import logging
 import re
 import threading
 import time
+from collections import Counter
 from collections.abc import AsyncGenerator, Mapping
 from dataclasses import replace
 from typing import Any, Final
@@ -44,6 +45,7 @@ class VllmEngine:
         self._client = state.engine_client
         self._loop: asyncio.AbstractEventLoop | None = None
         self._host: Host | None = None
+        self._holders: Counter[str] = Counter()  # exchanges by the id that the engine knows them under
         self._pending: dict[int, Ticket] = {}  # handed over, no token yet, oldest first
         self._states: Mapping[str, Any] | None = None
         self._external: Mapping[str, list[str]] | None = None
@@ -122,7 +124,10 @@ class VllmEngine:
         if self._states is None or self._external is None:
             return False
         live: dict[str, Any] = ticket.notes.setdefault("live", {})
-        for external in ticket.notes.get("ids", ()):
+        ids = ticket.notes.get("ids", ())
+        if any(self._holders[external] > 1 for external in ids):
+            return False  # a body may name its own id, and so may another's: whose tokens these are cannot be told
+        for external in ids:
             for internal in self._external.get(external, ()):
                 if internal not in live and internal in self._states:
                     live[internal] = self._states[internal]
@@ -179,6 +184,7 @@ class VllmEngine:
         ticket.notes.setdefault("handed_at", time.monotonic())
         if not beam:
             ticket.notes.setdefault("ids", []).append(request_id)
+        self._holders[request_id] += 1
         ticket.sequences += getattr(params, "n", 1) or 1
         self._pending[id(ticket)] = ticket
         delta = getattr(getattr(params, "output_kind", None), "name", "") == "DELTA"
@@ -198,7 +204,16 @@ class VllmEngine:
             raise
         finally:
             self._pending.pop(id(ticket), None)
+            self._let_go(request_id, ticket)
             await outputs.aclose()  # ours is closed where vLLM's was to be: that aborts the request
+
+    def _let_go(self, request_id: str, ticket: Ticket) -> None:
+        """What the engine still knows under this id is somebody else's."""
+        if request_id in ticket.notes.get("ids", ()):
+            ticket.notes["ids"].remove(request_id)
+        self._holders[request_id] -= 1
+        if not self._holders[request_id]:
+            del self._holders[request_id]
 
     def _scheduler_stats(self, stats: Any) -> None:
         """Told after each step: how many wait tells which do, for they are taken in order."""
