@@ -253,3 +253,28 @@ async def test_tokens_of_another_request_of_the_same_id_are_not_counted(vllm: An
         engine.refresh(ticket)
         assert ticket.completion_tokens == 3
     assert not engine._holders
+
+
+@pytest.mark.anyio
+async def test_what_a_dead_engine_had_made_is_counted(vllm: Any) -> None:
+    """An answer in one piece is handed out at its end only, and there is none."""
+    from lastword_shim.engine import Ticket, enter
+
+    detokenizer = types.SimpleNamespace(num_output_tokens=lambda: 7)
+    states = {"in-a": types.SimpleNamespace(detokenizer=detokenizer, stats=None)}
+
+    async def generate(*_: object) -> AsyncIterator[Any]:
+        if not states:
+            yield
+        raise RuntimeError("dead")
+
+    processor = types.SimpleNamespace(request_states=states, external_req_ids={"a": ["in-a"]})
+    client = types.SimpleNamespace(generate=generate, output_processor=processor)
+    engine = vllm.VllmEngine(types.SimpleNamespace(engine_client=client))
+    engine.attach(None)
+    ticket = Ticket("a")
+    enter(ticket)
+    with pytest.raises(RuntimeError, match="dead"):
+        async for _ in client.generate({"prompt_token_ids": [1]}, Params(), "a"):
+            pass
+    assert ticket.completion_tokens == 7

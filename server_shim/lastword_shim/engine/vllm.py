@@ -46,6 +46,7 @@ class VllmEngine:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._host: Host | None = None
         self._holders: Counter[str] = Counter()  # exchanges by the id that the engine knows them under
+        self._shared: set[str] = set()  # those of them that several have, or had at the same time
         self._pending: dict[int, Ticket] = {}  # handed over, no token yet, oldest first
         self._states: Mapping[str, Any] | None = None
         self._external: Mapping[str, list[str]] | None = None
@@ -125,7 +126,7 @@ class VllmEngine:
             return False
         live: dict[str, Any] = ticket.notes.setdefault("live", {})
         ids = ticket.notes.get("ids", ())
-        if any(self._holders[external] > 1 for external in ids):
+        if not self._shared.isdisjoint(ids):
             return False  # a body may name its own id, and so may another's: whose tokens these are cannot be told
         for external in ids:
             for internal in self._external.get(external, ()):
@@ -185,6 +186,8 @@ class VllmEngine:
         if not beam:
             ticket.notes.setdefault("ids", []).append(request_id)
         self._holders[request_id] += 1
+        if self._holders[request_id] > 1:
+            self._shared.add(request_id)
         ticket.sequences += getattr(params, "n", 1) or 1
         self._pending[id(ticket)] = ticket
         delta = getattr(getattr(params, "output_kind", None), "name", "") == "DELTA"
@@ -208,12 +211,14 @@ class VllmEngine:
             await outputs.aclose()  # ours is closed where vLLM's was to be: that aborts the request
 
     def _let_go(self, request_id: str, ticket: Ticket) -> None:
-        """What the engine still knows under this id is somebody else's."""
+        """From now on what the engine knows under this id is somebody else's."""
+        self.refresh(ticket)  # a dead engine forgets nothing and hands out nothing
         if request_id in ticket.notes.get("ids", ()):
             ticket.notes["ids"].remove(request_id)
         self._holders[request_id] -= 1
         if not self._holders[request_id]:
             del self._holders[request_id]
+            self._shared.discard(request_id)
 
     def _scheduler_stats(self, stats: Any) -> None:
         """Told after each step: how many wait tells which do, for they are taken in order."""
