@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from lastword_shim._inbound import Message, Receive, Scope, shutting_down
 from lastword_shim._lifecycle import Recorder
 from lastword_shim._metrics import Metrics, metrics
 from lastword_shim._settings import Settings, SettingsError
+from lastword_shim._start import start_line, unknown_names
 from lastword_shim._terminal import Headers, Send, error_response
 from lastword_shim.engine import Engine
 
@@ -75,6 +77,9 @@ class Shim:
         self._attached = False
         self._fault: str | None = None
         _log_somewhere()
+        unknown = unknown_names(os.environ) if settings is None else None
+        if unknown is not None:
+            _log.warning("%s", unknown)
         try:
             self._core = Core.build(settings or Settings.load())
         except SettingsError as error:
@@ -139,7 +144,8 @@ class Shim:
         for middleware in getattr(outer, "user_middleware", ()):
             if getattr(middleware.cls, "__name__", "") == "CORSMiddleware":
                 self._core.cors = (middleware.cls, middleware.args, middleware.kwargs)
-        _log.info("lastword_shim is mounted; engine: %s", type(self._engine).__name__ if self._engine else "unknown")
+        level, line = start_line(self._core.settings, self._engine)
+        _log.log(level, "%s", line)
 
 
 def _is_preflight(scope: Scope) -> bool:

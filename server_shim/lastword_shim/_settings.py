@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
@@ -23,45 +23,52 @@ def _integer(given: object) -> object:
     return int(given) if isinstance(given, str) and given.strip().isdecimal() else given
 
 
+def _setting(meaning: str, *, unit: str, default: object = None) -> Any:
+    """A field whose description, unit and default are told once, here; None is told as ``off``."""
+    shown = "off" if default is None else default
+    description = f"{meaning} ({unit}; default {shown})"
+    return Field(default=default, description=description, json_schema_extra={"meaning": meaning, "unit": unit})
+
+
 class Settings(BaseSettings):
-    """The shim's settings.  Durations are seconds, sizes bytes; a timer or limit that is None is off."""
+    """The shim's settings, by the names of their environment variables.  A timer or limit that is None is off."""
 
     model_config = SettingsConfigDict(env_prefix=PREFIX, env_ignore_empty=True, extra="ignore", frozen=True)
 
-    records: str | None = None
-    """File that lifecycle records are appended to as JSON Lines; ``-`` is standard output."""
-
-    queue_timeout: Seconds | None = None
-    """Longest wait before the engine begins, the shim's own queue included."""
-
-    first_token_timeout: Seconds | None = None
-    """Longest time from receipt to the first token."""
-
-    idle_timeout: Seconds | None = None
-    """Longest time without a new token once the first has come."""
-
-    total_timeout: Seconds | None = None
-    """Longest time from receipt to the end."""
-
-    context_policy: Literal["reject", "clamp"] = "reject"
-    """A prompt whose explicit max_tokens does not fit the context: refuse it, or let the engine cut and say so in
-    ``x-lastword-effective-max-tokens``."""
-
-    max_inflight: Annotated[int, Field(ge=1)] | None = None
-    """Most requests handed to the engine at a time; more wait in the shim's queue, first come first served."""
-
-    max_queued: Count | None = None
-    """Most requests that wait: in the shim's queue if ``max_inflight`` is set (none then wait by default), else
-    in the engine's."""
-
-    max_body_bytes: Annotated[int, Field(ge=1)] | None = None
-    """Largest request body."""
-
-    overload_status: Annotated[Literal[429, 503], BeforeValidator(_integer)] = 503
-    """HTTP status of ``queue_overloaded``."""
-
-    hold: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 1.0
-    """How long a stream's status line is held back for its first event, so that an early error has its true status."""
+    records: str | None = _setting(
+        "Where lifecycle records are appended to as JSON Lines; ``-`` is standard output.", unit="file"
+    )
+    queue_timeout: Seconds | None = _setting(
+        "Longest wait until the engine begins, the shim's own queue included; the upload does not count.",
+        unit="seconds",
+    )
+    first_token_timeout: Seconds | None = _setting("Longest time from receipt to the first token.", unit="seconds")
+    idle_timeout: Seconds | None = _setting("Longest time without a new token once the first has come.", unit="seconds")
+    total_timeout: Seconds | None = _setting("Longest time from receipt to the end.", unit="seconds")
+    context_policy: Literal["reject", "clamp"] = _setting(
+        "A prompt whose explicit max_tokens does not fit the context: ``reject`` refuses it, ``clamp`` lets the engine "
+        "cut and says so in ``x-lastword-effective-max-tokens``.",
+        unit="word",
+        default="reject",
+    )
+    max_inflight: Annotated[int, Field(ge=1)] | None = _setting(
+        "Most requests at the engine at a time; more wait in the shim's queue, first come first served.",
+        unit="requests",
+    )
+    max_queued: Count | None = _setting(
+        "Most requests that wait: with LASTWORD_MAX_INFLIGHT in the shim's queue (none then if this is not set), "
+        "without it in the engine's. One more is refused with ``queue_overloaded``.",
+        unit="requests",
+    )
+    max_body_bytes: Annotated[int, Field(ge=1)] | None = _setting("Largest request body.", unit="bytes")
+    overload_status: Annotated[Literal[429, 503], BeforeValidator(_integer)] = _setting(
+        "HTTP status of ``queue_overloaded``: 429 or 503.", unit="status", default=503
+    )
+    hold: Annotated[float, Field(ge=0, allow_inf_nan=False)] = _setting(
+        "How long a stream's status line waits for the first event, so that an early error has its true status.",
+        unit="seconds",
+        default=1.0,
+    )
 
     @classmethod
     def load(cls) -> Settings:
@@ -87,3 +94,10 @@ def _explain(problem: object) -> str:
     assert isinstance(problem, dict)  # pydantic's ErrorDetails
     name = PREFIX + str(problem["loc"][0]).upper()
     return f"{name}={problem['input']!r} cannot be used: {problem['msg']}"
+
+
+# For help(Settings), which shows no field's description by itself.
+Settings.__doc__ = "\n".join([
+    str(Settings.__doc__), "",
+    *(f"{PREFIX}{name.upper()}: {field.description}" for name, field in Settings.model_fields.items()),
+])  # fmt: skip

@@ -1,0 +1,56 @@
+"""What the shim says when it starts: names that it does not know, what is set, and what of it has no effect."""
+
+from __future__ import annotations
+
+import difflib
+import logging
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from lastword_shim._settings import PREFIX, Settings
+from lastword_shim.engine import Engine
+
+_OTHERS: Final = frozenset({"BASE_URL", "API_KEY"})  # the SDK's
+_OTHERS_PREFIX: Final = "LIVE_"  # the tests'
+_NEED_TOKENS: Final = ("queue_timeout", "first_token_timeout", "idle_timeout")
+
+
+def unknown_names(variables: Iterable[str]) -> str | None:
+    """One line that names the ``LASTWORD_*`` variables that nobody reads, each with the nearest that is read.
+
+    Their values are not shown: a name that was meant for something else may hold a secret.
+    """
+    known = [name.upper() for name in Settings.model_fields]
+    found = []
+    for variable in sorted(variables):
+        name = variable.upper().removeprefix(PREFIX)  # as pydantic reads them, whatever their case
+        if not variable.upper().startswith(PREFIX) or name in (*known, *_OTHERS) or name.startswith(_OTHERS_PREFIX):
+            continue
+        near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+        found.append(f"{variable} (nearest: {PREFIX}{near[0]})" if near else variable)
+    return f"unknown settings, which have no effect: {', '.join(found)}" if found else None
+
+
+def start_line(settings: Settings, engine: Engine | None) -> tuple[int, str]:
+    """The line that says what is mounted, and its logging level: a warning if a setting does not do what it says."""
+    parts = [f"lastword_shim is mounted; engine: {type(engine).__name__ if engine else 'unknown'}"]
+    active = settings.model_dump(exclude_defaults=True)
+    named = [f"{PREFIX}{name.upper()}={_plain(value)}" for name, value in active.items()]
+    parts.append(f"settings: {', '.join(named) or 'defaults'}")
+    remarks = list(_remarks(settings, engine))
+    return logging.WARNING if remarks else logging.INFO, "; ".join([*parts, *remarks])
+
+
+def _remarks(settings: Settings, engine: Engine | None) -> Iterator[str]:
+    if engine is None:
+        if settings.context_policy == "clamp":
+            yield f"{PREFIX}CONTEXT_POLICY has no effect unless the application reports the length of its prompts"
+        half = [f"{PREFIX}{name.upper()}" for name in _NEED_TOKENS if getattr(settings, name) is not None]
+        if half:
+            yield f"at the engine only streams are limited by {', '.join(half)}"
+    if settings.max_queued == 0 and settings.max_inflight is None:
+        yield f"{PREFIX}MAX_QUEUED=0 without {PREFIX}MAX_INFLIGHT refuses every generation"
+
+
+def _plain(value: object) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
