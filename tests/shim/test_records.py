@@ -15,7 +15,7 @@ pytestmark = pytest.mark.anyio
 GOOD = chunk("a", finish="stop") + DONE
 
 
-def deaf(*, then: float = 0.3) -> Any:
+def deaf(*, then: float) -> Any:
     """An application that streams a token and then works on, whatever becomes of its client."""
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
@@ -34,16 +34,16 @@ async def test_the_total_time_is_the_clients_and_not_what_the_application_takes_
         assert (await server.ask({"model": "m"})).error["code"] == "generation_timeout"
         record = await server.one_record()
         await done.wait()
-    assert 100 <= record["total_time_ms"] < 600
+    assert 100 <= record["total_time_ms"] < 1000
 
 
 async def test_the_total_time_of_a_client_that_left_ends_when_it_left() -> None:
     """How long the application went on is told apart."""
-    async with serving(deaf(then=0.6)) as server:
+    async with serving(deaf(then=0.9)) as server:
         async with server.connect({"model": "m", "stream": True}) as (reader, _):
             await reader.readuntil(b"content")
         record = await server.one_record()
-    assert record["total_time_ms"] < 400
+    assert record["total_time_ms"] < 800
     assert record["generation_time_after_disconnect_ms"] >= 400
 
 
