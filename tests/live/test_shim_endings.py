@@ -28,7 +28,7 @@ def test_an_engine_that_falls_silent_and_then_dies(fresh_vllm: VllmServer) -> No
     """SIGSTOP: /health stays 200, so limits must end what runs and what waits; then SIGCONT, and SIGKILL in mid-stream."""
     server = fresh_vllm
     step_back(server)
-    stream, whole = started(server, stream=True, n=3), started(server, stream=False, n=3)
+    whole, stream = started(server, stream=False, n=3), started(server, stream=True, n=3)
     server.signal_engine(signal.SIGSTOP)
     begun = time.monotonic()
     late_stream, late_whole = Asking(server, {**LONG, "stream": True}), Asking(server, {**LONG, "stream": False})
@@ -46,7 +46,7 @@ def test_an_engine_that_falls_silent_and_then_dies(fresh_vllm: VllmServer) -> No
     kinds = [record["timeout_kind"] for record in records_conform(server, 4)]
     assert sorted(kinds) == ["first_token", "first_token", "idle", "idle"]
 
-    stream, whole = started(server, stream=True, n=3), started(server, stream=False, n=3)
+    whole, stream = started(server, stream=False, n=3), started(server, stream=True, n=3)
     server.signal_engine(signal.SIGKILL)
     assert stream.wait(20).event_error["code"] == "engine_unavailable"
     answer = whole.wait(20)
@@ -82,7 +82,7 @@ def test_sigterm_without_time_to_finish(fresh_vllm: VllmServer, _round: int) -> 
     """Bare vLLM: silence for ever in nine of thirteen runs, a false success in one.  So this is done again and again."""
     server = fresh_vllm
     step_back(server)
-    stream, whole = started(server, stream=True, n=3), started(server, stream=False, n=3)
+    whole, stream = started(server, stream=False, n=3), started(server, stream=True, n=3)
     with connected(server, {**LONG, "stream": True, "n": 4}) as held:  # queued or not, it has had no token to show
         sent = time.monotonic()
         server.process.send_signal(signal.SIGTERM)
@@ -104,7 +104,7 @@ def test_sigterm_with_time_to_finish(fresh_vllm: VllmServer, frozen: bool, _roun
     if frozen:
         step_back(server)
     length = {} if frozen else {"max_tokens": 700, "min_tokens": 700}  # under two seconds on an idle machine
-    stream, whole = started(server, stream=True, **length), started(server, stream=False, **length)
+    whole, stream = started(server, stream=False, **length), started(server, stream=True, **length)
     if frozen:
         server.signal_engine(signal.SIGSTOP)
     sent = time.monotonic()
