@@ -9,7 +9,7 @@ PY := .venv/bin/python
 DEMO_VENV := $(if $(wildcard .venv/.complete.json),.venv,.venv-demo)
 DEV_PARTS := --extra shim --extra conformance --group test --group lint
 DEMO_PARTS := $(if $(filter .venv,$(DEMO_VENV)),$(DEV_PARTS),--extra shim --extra conformance)
-FIND_PYTHON = python=$$(scripts/find_python) || exit 1
+FIND_PYTHON = python=$$(scripts/environment/find_python) || exit 1
 
 # Live tests measure time on real servers; nothing may run beside them.
 .NOTPARALLEL:
@@ -19,12 +19,12 @@ help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: ## the silent endings, with the stock client and with lastword; needs Python 3.11, git and make only
-	@$(FIND_PYTHON); "$$python" scripts/dev_env.py $(DEMO_VENV) $(DEMO_PARTS)
+	@$(FIND_PYTHON); "$$python" scripts/environment/dev_env.py $(DEMO_VENV) $(DEMO_PARTS)
 	@$(DEMO_VENV)/bin/python -m lastword.demo
 
 demo-vllm: venv ## the same in front of a real vLLM with SmolLM2 on the CPU (Linux x86-64; 7 GB the first time)
-	@$(FIND_PYTHON); "$$python" scripts/engine_env.py --smollm2 >/dev/null
-	@$(PY) scripts/with_vllm.py --model smollm2 -- $(PY) -m lastword.demo --base-url {base_url} --model m
+	@$(FIND_PYTHON); "$$python" scripts/environment/engine_env.py --smollm2 >/dev/null
+	@$(PY) scripts/environment/with_vllm.py --model smollm2 -- $(PY) -m lastword.demo --base-url {base_url} --model m
 
 test: venv engine ## the whole suite, real vLLM included (Linux x86-64; first time 6 GB and some minutes more)
 	@$(PY) scripts/check
@@ -42,13 +42,13 @@ check: venv ## linters, types, generated files, house rules
 	@$(PY) scripts/check
 
 bench: venv ## CPU per chunk: lastword, openai-python, httpx by hand
-	@$(PY) scripts/bench.py $(BENCH)
+	@$(PY) scripts/bench $(BENCH)
 
 venv: ## only make or mend .venv
-	@$(FIND_PYTHON); "$$python" scripts/dev_env.py .venv $(DEV_PARTS)
+	@$(FIND_PYTHON); "$$python" scripts/environment/dev_env.py .venv $(DEV_PARTS)
 
 engine: ## only make or mend the cached vLLM environment
-	@$(FIND_PYTHON); "$$python" scripts/engine_env.py >/dev/null
+	@$(FIND_PYTHON); "$$python" scripts/environment/engine_env.py >/dev/null
 
 clean: ## remove what these commands made in the checkout (the engine cache in ~/.cache/lastword stays)
 	rm -rf .venv .venv-demo .venv*.lock .venv*.log .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage .coverage.* dist build

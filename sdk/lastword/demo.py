@@ -233,20 +233,10 @@ def _parts(target: str) -> tuple[str, str]:
     return before, rest.partition(END)[2]
 
 
-def _with_vllm() -> int:
-    """Hand over to the script that starts a real vLLM and calls this module again."""
-    script = Path(__file__).resolve().parents[2] / "scripts" / "with_vllm.py"
-    if not script.is_file():
-        raise DemoError("--vllm works in a checkout of the repository only: it needs scripts/with_vllm.py")
-    again = [sys.executable, "-m", "lastword.demo", "--base-url", "{base_url}", "--model", "m"]
-    return subprocess.run([sys.executable, str(script), "--model", "smollm2", "--", *again], check=False).returncode
-
-
 def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m lastword.demo", description=__doc__.partition("\n")[0])
     parser.add_argument("--base-url", help="stream from this server instead of the embedded engine")
     parser.add_argument("--model", default="embedded", help="the model's name there")
-    parser.add_argument("--vllm", action="store_true", help="start a real vLLM with SmolLM2 (in a checkout)")
     parser.add_argument("--json", action="store_true", help="the result as JSON on standard output")
     parser.add_argument(
         "--markdown",
@@ -274,7 +264,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a model may say what this terminal cannot show
     try:
-        return _with_vllm() if arguments.vllm else run(arguments)
+        return run(arguments)
     except (DemoError, LastwordError) as error:
         sys.stderr.write(f"demo: {error}\n")
         return 2

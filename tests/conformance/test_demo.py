@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from lastword.conformance._endings import BY_CHOICE, Report, Row
-from lastword.demo import BEGIN, END, DemoError, _with_vllm, _write_markdown, engine, main, summary
+from lastword.demo import BEGIN, END, DemoError, _write_markdown, engine, main, summary
 
 COMMAND = [sys.executable, "-W", "error", "-m", "lastword.demo"]
 
@@ -164,18 +164,3 @@ def test_it_streams_from_a_server_of_the_callers() -> None:
             subprocess.run([*COMMAND, "--base-url", url], stdout=subprocess.DEVNULL, timeout=50, check=False).returncode
             == 0
         )
-
-
-def test_with_vllm_it_hands_over_to_the_script_that_starts_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    commands: list[list[str]] = []
-
-    def run(command: list[str], **_: object) -> subprocess.CompletedProcess[str]:
-        commands.append(command)
-        return subprocess.CompletedProcess(command, 3)
-
-    monkeypatch.setattr("lastword.demo.subprocess.run", run)
-    assert _with_vllm() == 3
-    (command,) = commands
-    assert Path(command[1]).is_file()
-    assert command[2:5] == ["--model", "smollm2", "--"]
-    assert command[-4:] == ["--base-url", "{base_url}", "--model", "m"]

@@ -1,8 +1,8 @@
 """Real vLLM for tests: how to get a server.
 
 Every server is an unmodified ``vllm serve`` of the tiny model (called ``m``; random weights; one token a byte; 2048
-tokens of context; eight sequences at once) from the cached environment of `scripts/engine_env.py`. A start takes about
-26 s, so choose:
+tokens of context; eight sequences at once) from the environment that `scripts/environment/engine_env.py` caches. A start
+takes about 26 s, so choose:
 
 * ``vllm``        session-wide, shim mounted. For tests that leave the server as they found it; call
   ``vllm.wait_idle()`` before counting.
@@ -101,7 +101,7 @@ def say(request: pytest.FixtureRequest) -> Say:
 def engine_paths() -> dict[str, str]:
     """The cached environment's paths; a missing environment is an error, never a skip."""
     done = subprocess.run(
-        [sys.executable, str(ROOT / "scripts" / "engine_env.py"), "--check", "--json"],
+        [sys.executable, str(ROOT / "scripts" / "environment" / "engine_env.py"), "--check", "--json"],
         capture_output=True,
         text=True,
         check=False,

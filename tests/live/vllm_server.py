@@ -60,7 +60,7 @@ class VllmServer:
         """Launch the server and return at once; `wait_ready` waits for it.
 
         Args:
-            paths: what `scripts/engine_env.py --json` printed.
+            paths: what `scripts/environment/engine_env.py --json` printed.
             folder: an empty folder for the log and the records.
             shim: mount ``--middleware lastword_shim.Shim``.
             args: further arguments of ``vllm serve``; they come after the defaults, so they win.

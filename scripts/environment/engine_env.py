@@ -211,7 +211,7 @@ def ensure(*, smollm2: bool, check_only: bool) -> dict[str, str | None]:
     missing = [name for name, (ready, wanted) in parts.items() if wanted and not ready]
     if missing and check_only:
         raise SetupError(
-            f"not made yet: {', '.join(missing)}. Run: python3 scripts/engine_env.py{' --smollm2' if smollm2 else ''}"
+            f"not made yet: {', '.join(missing)}. Run: python3 scripts/environment/engine_env.py{' --smollm2' if smollm2 else ''}"
         )
     if missing:
         root.mkdir(parents=True, exist_ok=True)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Run a command while an unmodified `vllm serve` answers, and end the server with it.
 
-    scripts/with_vllm.py [--model tiny|smollm2] [--no-shim] -- COMMAND...
+    scripts/environment/with_vllm.py [--model tiny|smollm2] [--no-shim] -- COMMAND...
 
 `{base_url}` in the command becomes the server's URL (it ends in /v1); the model is called `m`. The exit status is the command's.
 Run it with the development environment's interpreter; it uses the same server object as the live tests.
@@ -18,7 +18,7 @@ from pathlib import Path
 import engine_env
 from setup_steps import SetupError, end_on_sigterm, say
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from tests.live.vllm_server import VllmServer
 
 

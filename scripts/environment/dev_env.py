@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Make a virtual environment with this checkout installed in it, or do nothing if it is already right.
 
-    scripts/dev_env.py .venv --extra shim --extra conformance --group test --group lint
-    scripts/dev_env.py .venv-demo --extra shim
+    scripts/environment/dev_env.py .venv --extra shim --extra conformance --group test --group lint
+    scripts/environment/dev_env.py .venv-demo --extra shim
 
 The environment is made again when its interpreter no longer starts, and installed into again when pyproject.toml, the
 pinned versions (scripts/dev_constraints.txt), the wanted extras and groups or the checkout's own place have changed.
@@ -23,8 +23,8 @@ from pathlib import Path
 
 from setup_steps import SetupError, end_on_sigterm, only_one_run, run, say
 
-ROOT = Path(__file__).resolve().parent.parent
-CONSTRAINTS = ROOT / "scripts" / "dev_constraints.txt"
+ROOT = Path(__file__).resolve().parents[2]
+CONSTRAINTS = Path(__file__).with_name("dev_constraints.txt")
 STAMP = ".complete.json"
 PIP = "pip>=25.1"  # the first that knows dependency groups
 # What pip's log says when it got no answer; its last word is then that no version of the package exists.

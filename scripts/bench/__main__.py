@@ -27,8 +27,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from bench_clients import CLIENTS
-from bench_server import word
+from clients import CLIENTS
+from server import word
 
 HERE = Path(__file__).resolve().parent
 WARM_UP = 500
@@ -42,7 +42,7 @@ class BenchError(Exception):
 @contextmanager
 def server() -> Iterator[str]:
     """Run the server; yields its base URL."""
-    argv = [sys.executable, str(HERE / "bench_server.py")]
+    argv = [sys.executable, str(HERE / "server.py")]
     with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout
