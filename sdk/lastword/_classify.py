@@ -41,6 +41,7 @@ _ORIGINS: Final = frozenset({"client", "gateway", "shim", "engine"})
 _PATTERNS: Final = tuple(
     (re.compile(text, re.DOTALL), code, MESSAGE_DETAILS.get(text, ())) for text, code in MESSAGE_PATTERNS
 )
+_REQUEST_ID: Final = re.compile(r"[A-Za-z0-9\-_.:]{1,128}")
 _REQUEST_ID_HEADERS: Final = ("x-request-id", "request-id", "apim-request-id", "x-litellm-call-id")
 
 
@@ -157,6 +158,11 @@ def retry_after_seconds(headers: Mapping[str, str], *, now: float) -> float | No
         except (ValueError, OverflowError):
             return None
     return seconds
+
+
+def is_request_id(text: str) -> bool:
+    """Whether ``text`` may be a request id: 1 to 128 letters, digits and ``-_.:`` (HDR-1)."""
+    return _REQUEST_ID.fullmatch(text) is not None
 
 
 def request_id_of(headers: Mapping[str, str]) -> str | None:

@@ -10,14 +10,13 @@ from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import urlencode
 
-from lastword._classify import make_error
+from lastword._classify import is_request_id, make_error
 from lastword._codes import Code
 from lastword._completeness import expected_choices
 from lastword._deadline import Timeouts
 from lastword._errors import LastwordError, error_of
 from lastword._models import jsonable
 
-_REQUEST_ID: Final = re.compile(r"[A-Za-z0-9\-_.:]{1,128}")  # HDR-1
 _HEADER_NAME: Final = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")  # RFC 9110 §5.6.2
 _OURS: Final = ("x-request-attempt", "request-timeout-ms", "content-length", "transfer-encoding", "host")
 
@@ -56,7 +55,7 @@ def prepare(
     timeouts = _timeouts(params.pop("timeout", None), timeouts)
     merged = _headers(headers, extra_headers)
     request_id = merged.setdefault("x-request-id", str(uuid.uuid4()))
-    if not _REQUEST_ID.fullmatch(request_id):
+    if not is_request_id(request_id):
         raise invalid("x-request-id", "use 1 to 128 letters, digits and -_.: for the request id")
     if "timeouts" in params:
         raise invalid("timeouts", "a call takes timeout=, seconds in all or a lastword.Timeouts")

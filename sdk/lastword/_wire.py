@@ -12,12 +12,9 @@ from lastword._call import MAX_ERROR_BODY, Answer, Call
 from lastword._classify import make_error
 from lastword._codes import Code
 from lastword._errors import LastwordError
-from lastword._transport._guard import AsyncGuard
+from lastword._transport._guard import MAX_DRAIN, AsyncGuard
 from lastword._transport._httpx import RAISED
 from lastword._transport._pool import close_unused, spoil_if_more_came, to_the_end
-
-MAX_DRAIN: Final = 64 * 1024
-"""How much of a body is read after its terminal event, in bytes (STR-9)."""
 
 MAX_ANSWER: Final = 256 * 1024 * 1024
 """How large an answer that is no stream may be, in bytes: what never ends, or was packed to burst, must not fill the memory."""

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import re
 import secrets
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import TYPE_CHECKING, Any, Final
 
-from lastword._classify import ErrorInfo, make_error
+from lastword._classify import ErrorInfo, is_request_id, make_error
 from lastword._codes import CODES, Code
 from lastword_shim._admission import Ask, declared_length, is_generation, kind_of, overloaded, read_deadline, too_large
 
@@ -20,7 +19,6 @@ Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 
 _NOT_INWARD: Final = frozenset({b"x-request-id", b"accept-encoding"})  # a compressed answer could not be judged
-_VALID_ID: Final = re.compile(r"[A-Za-z0-9\-_.:]{1,128}")
 
 
 class ClientLeft(Exception):
@@ -44,7 +42,7 @@ class Inbound:
         self._receive = receive
         self.headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
         given = self.headers.get("x-request-id", "")
-        self.request_id = given if _VALID_ID.fullmatch(given) else secrets.token_hex(16)
+        self.request_id = given if is_request_id(given) else secrets.token_hex(16)
         # Retries share the client's id; the engine must be able to tell them apart.
         self.inward_id = f"{self.request_id}-{secrets.token_hex(4)}"
         self.attempt = self._attempt()

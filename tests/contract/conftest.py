@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from jsonschema import Draft202012Validator
-from referencing import Registry, Resource
 
 from lastword import _contract
+from lastword.conformance._schemas import violations
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -34,17 +33,7 @@ def all_vectors() -> dict[str, list[dict[str, Any]]]:
 @pytest.fixture(scope="session")
 def errors() -> Errors:
     """`errors(schema name, instance)`: what the schema objects to, empty if nothing."""
-    schemas = _contract.schemas()
-    known: Registry[Any] = Registry().with_resources(
-        [(name, Resource.from_contents(schema)) for name, schema in schemas.items()]
-    )
-
-    def check(name: str, instance: object) -> list[str]:
-        schema = schemas[f"urn:lastword:contract:1:{name}"]
-        validator = Draft202012Validator(schema, registry=known, format_checker=Draft202012Validator.FORMAT_CHECKER)
-        return [f"{error.json_path}: {error.message}" for error in validator.iter_errors(instance)]
-
-    return check
+    return violations
 
 
 @pytest.fixture

@@ -21,6 +21,8 @@ T = TypeVar("T")
 
 DRAIN_SECONDS = 0.1
 """How long the rest of a body may take after its terminal event, so that the connection can be used again (STR-9)."""
+MAX_DRAIN = 64 * 1024
+"""And how long it may be, in bytes."""
 
 
 class Stopped(Exception):

@@ -25,4 +25,5 @@ def _validator(schema: str) -> Draft202012Validator:
     known: Registry[Any] = Registry().with_resources(
         (name, Resource.from_contents(each)) for name, each in every.items()
     )
-    return Draft202012Validator(every[f"urn:lastword:contract:1:{schema}"], registry=known)
+    checker = Draft202012Validator.FORMAT_CHECKER
+    return Draft202012Validator(every[f"urn:lastword:contract:1:{schema}"], registry=known, format_checker=checker)
