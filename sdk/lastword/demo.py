@@ -109,7 +109,7 @@ def stream_one(screen: Screen, base_url: str, model: str) -> None:
     screen.prose(f"1. One stream through the SDK, from {base_url}")
     screen.say()
     create = client.chat.completions.create
-    with client, create(model=model, messages=MESSAGES, max_tokens=48, stream=True) as stream:
+    with client, create(model=model, messages=MESSAGES, max_tokens=48, temperature=0, stream=True) as stream:
         for chunk in stream:
             for choice in chunk.choices:
                 screen.flow(choice.delta.content or "")
