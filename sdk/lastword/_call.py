@@ -11,7 +11,7 @@ from typing import Any
 import tenacity
 
 from lastword._classify import MAX_RAW, ErrorInfo, classify_response, make_error, request_id_of
-from lastword._codes import CODES, Code, Profile
+from lastword._codes import Code, Profile
 from lastword._completeness import StreamTracker, WireEnd
 from lastword._deadline import CODE_OF, WAITED_FOR, Deadline
 from lastword._errors import LastwordError, error_of, outcome_of
@@ -203,7 +203,5 @@ class Call:
         if timer is None:
             return None
         seconds = getattr(self.request.timeouts, timer)
-        code = CODE_OF[timer]
         message = f"waited {seconds:g} s for {WAITED_FOR[timer]} (Timeouts.{timer})"
-        retryable = CODES[code].retry_own_timer.value not in ("never", "caller")
-        return make_error(code, message, retryable=retryable, details={f"{timer}_timeout_s": seconds})
+        return make_error(CODE_OF[timer], message, details={f"{timer}_timeout_s": seconds})

@@ -29,6 +29,7 @@ from lastword._codes import (
     TYPE_ALIASES,
     Category,
     Code,
+    RetryRule,
 )
 from lastword._envelopes import Fields, any_fields, describe_text, error_fields, shown
 
@@ -72,13 +73,17 @@ class ErrorInfo:
 
 
 def make_error(code: Code, message: str, *, origin: str = "client", **fields: Any) -> ErrorInfo:
-    """An ``ErrorInfo`` of a known code; category, outcome and (unless given) ``retryable`` are the registry's."""
+    """An ``ErrorInfo`` of a known code; category, outcome and (unless given) ``retryable`` are the registry's.
+
+    A timer of the client's own (``origin``) is not worth the retry that the same code of a server is (RTY-9).
+    """
     known = CODES[code]
+    rule = known.retry_own_timer if origin == "client" else known.retry
     return ErrorInfo(
         code=str(code),
         category=str(known.category),
         outcome=str(known.outcome),
-        retryable=fields.pop("retryable", known.category is Category.RETRYABLE),
+        retryable=fields.pop("retryable", known.category is Category.RETRYABLE and rule is not RetryRule.NEVER),
         message=message,
         origin=origin,
         **fields,

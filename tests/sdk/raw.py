@@ -28,10 +28,13 @@ WHOLE = json.dumps(
 
 
 class RawServer:
-    """Listens on the loopback interface; ``heads`` has each request's head in small letters, ``gone`` counts the
-    connections that have ended."""
+    """Listens on the loopback interface, and reads each request whole or its head only.
 
-    def __init__(self, answer: Answer | bytes) -> None:
+    ``heads`` has each request's head in small letters, ``gone`` counts the connections that have ended.
+    """
+
+    def __init__(self, answer: Answer | bytes, *, reads_bodies: bool = True) -> None:
+        self._reads_bodies = reads_bodies
         self._answer = answer if callable(answer) else _always(answer)
         self.heads: list[str] = []
         self.connections = 0
@@ -85,7 +88,7 @@ class RawServer:
         head, _, body = data.partition(b"\r\n\r\n")
         text = head.decode("latin-1").lower()
         missing = int((text + "\r\ncontent-length: 0").split("content-length: ")[1].split("\r\n")[0]) - len(body)
-        while missing > 0:
+        while self._reads_bodies and missing > 0:
             missing -= len(connection.recv(missing)) or missing
         self.heads.append(text)
         return True

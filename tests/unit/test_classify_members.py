@@ -236,9 +236,15 @@ def test_the_clock_is_read_if_none_is_passed() -> None:
 def test_make_error_takes_everything_from_the_registry(code: Code) -> None:
     """Category, outcome and retryability are the code's; retryable may be overruled."""
     known = CODES[code]
-    info = make_error(code, "m")
+    info = make_error(code, "m", origin="shim")
     assert (info.code, info.category, info.outcome) == (code, known.category, known.outcome)
     assert info.retryable == (known.category is Category.RETRYABLE)
+
+
+def test_a_timer_of_our_own_is_worth_no_retry() -> None:
+    """The server may still be at it; only a connection that was not made is tried again (RTY-9)."""
+    timers = (Code.CONNECT_TIMEOUT, Code.FIRST_TOKEN_TIMEOUT, Code.GENERATION_STALLED, Code.DEADLINE_EXCEEDED)
+    assert [make_error(code, "m").retryable for code in timers] == [True, False, False, False]
 
 
 def test_an_unknown_code_beside_a_known_type_is_what_the_type_says() -> None:

@@ -25,9 +25,13 @@ def has_answered(sock: Any) -> bool:
     Always false under TLS, where what lies ready may be a session ticket.  An informational status is no answer (RFC 9110
     §15.2).
     """
-    if isinstance(sock, ssl.SSLSocket) or sock.fileno() < 0 or not is_readable(sock):
+    if sock is None or isinstance(sock, ssl.SSLSocket) or sock.fileno() < 0 or not is_readable(sock):
         return False
-    with socket.socket(fileno=os.dup(sock.fileno())) as copy:
+    try:
+        copy = socket.socket(fileno=os.dup(sock.fileno()))  # what an event loop shows of a socket cannot be read
+    except OSError:
+        return False  # no descriptor is free to look with
+    with copy:
         try:
             start = copy.recv(10, socket.MSG_PEEK | socket.MSG_DONTWAIT)
         except OSError:

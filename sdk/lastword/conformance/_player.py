@@ -54,7 +54,6 @@ class Connection(asyncio.Protocol):
         self._buffer = bytearray()
         self._more = asyncio.Event()
         self._gone = asyncio.Event()
-        self._left_by: str | None = None
         self._left_at = 0.0
         self._held: list[bytes] | None = [] if script.segmentation == "whole" else None
         self._current: Received | None = None
@@ -87,7 +86,7 @@ class Connection(asyncio.Protocol):
     def _left(self, how: str) -> None:
         if self._gone.is_set():
             return
-        self._left_by, self._left_at = how, time.monotonic()
+        self._left_at = time.monotonic()
         if self._current is not None and how != "closed":
             self._current.disconnected_at, self._current.disconnected_by = self._left_at, how
         self._gone.set()
