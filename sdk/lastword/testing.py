@@ -43,10 +43,10 @@ import threading
 import time
 from typing import TYPE_CHECKING, Final, Literal, Self
 
-from lastword.conformance._player import Connection
-from lastword.conformance._request import Received, differences
-from lastword.conformance._script import Exchange, parse_exchange
-from lastword.conformance._shapes import answer, chunk, failure, stream
+from lastword._scripted._player import Connection
+from lastword._scripted._request import Received, differences
+from lastword._scripted._script import Exchange, parse_exchange
+from lastword._scripted._shapes import answer, chunk, failure, stream
 
 if TYPE_CHECKING:
     import ssl
@@ -219,7 +219,7 @@ class ScriptedServer:
         while any(each.busy for each in self._ever) and self._loop.time() < until:  # noqa: ASYNC110
             await asyncio.sleep(0.005)
 
-    # -- the connections' side (lastword.conformance._player.Script)
+    # -- the connections' side (lastword._scripted._player.Script)
 
     def take(self, request: Received) -> Exchange:
         """Give the next exchange to a request."""

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from lastword.conformance._endings import BY_CHOICE, Report, Row
-from lastword.demo import BEGIN, END, DemoError, _write_markdown, engine, main, summary
+from lastword.demo.__main__ import BEGIN, END, DemoError, _write_markdown, engine, main, summary
+from lastword.demo._endings import BY_CHOICE, Report, Row
 
 COMMAND = [sys.executable, "-W", "error", "-m", "lastword.demo"]
 

@@ -14,7 +14,7 @@ import httpx
 import pytest
 import trustme
 
-from lastword.conformance._script import parse_exchange
+from lastword._scripted._script import parse_exchange
 from lastword.testing import ScriptedServer, answer, stream
 
 SEGMENTATIONS = ["event", "whole", "1", "7"]

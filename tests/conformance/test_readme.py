@@ -11,8 +11,8 @@ from typing import Any, cast
 import openai
 import pytest
 
-from lastword.conformance._endings import BY_CHOICE, MESSAGES, Report, ask_lastword, ask_stock, markdown, play_endings
-from lastword.demo import BEGIN, END
+from lastword.demo.__main__ import BEGIN, END
+from lastword.demo._endings import BY_CHOICE, MESSAGES, Report, ask_lastword, ask_stock, markdown, play_endings
 from lastword.testing import ScriptedServer, answer, failure, stream
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -6,8 +6,8 @@ import io
 
 import pytest
 
-from lastword.conformance._endings import LABELS
-from lastword.conformance._screen import Screen, Table
+from lastword.demo._endings import LABELS
+from lastword.demo._screen import Screen, Table
 
 SAID = ("finish_reason, no [DONE], clean end (1)", 'complete: "Hello"', "incomplete: stream_incomplete")
 

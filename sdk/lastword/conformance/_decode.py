@@ -11,9 +11,9 @@ from lastword._codes import PROFILES, Code
 from lastword._completeness import StreamTracker, WireEnd
 from lastword._errors import error_of
 from lastword._outcome import Outcome
+from lastword._scripted._script import Send, parse_step, segments
 from lastword._sse import MAX_EVENT_BYTES, ServerSentEvent, SSEDecoder
 from lastword.conformance._result import Result, call_of, compare, result_of
-from lastword.conformance._script import Send, parse_step, segments
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

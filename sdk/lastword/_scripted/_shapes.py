@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lastword.conformance._script import check_end
+from lastword._scripted._script import check_end
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from lastword.conformance._script import Ending
+    from lastword._scripted._script import Ending
 
 _MODEL = "scripted"
 

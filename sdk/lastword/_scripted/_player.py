@@ -13,8 +13,8 @@ import struct
 import time
 from typing import TYPE_CHECKING, Final, Protocol, cast
 
-from lastword.conformance._request import Received
-from lastword.conformance._script import AwaitDisconnect, Delay, End, Exchange, Send, Step, segments
+from lastword._scripted._request import Received
+from lastword._scripted._script import AwaitDisconnect, Delay, End, Exchange, Send, Step, segments
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import IO, Final, NoReturn
 
 from lastword import Client, LastwordError
-from lastword.conformance._endings import (
+from lastword.demo._endings import (
     BY_CHOICE,
     MESSAGES,
     NOTE,
@@ -36,7 +36,7 @@ from lastword.conformance._endings import (
     markdown,
     play_endings,
 )
-from lastword.conformance._screen import Screen, Table
+from lastword.demo._screen import Screen, Table
 
 BEGIN: Final = "<!-- made by `make demo`: begin -->"
 END: Final = "<!-- made by `make demo`: end -->"

@@ -1,0 +1,1 @@
+"""``python -m lastword.demo``: what lastword is about, really run before the reader's eyes."""
