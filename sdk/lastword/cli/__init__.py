@@ -1,0 +1,27 @@
+"""The command ``lastword``: see ``lastword --help``. Needs the ``cli`` extra; the conformance suite the one of its name."""
+
+from __future__ import annotations
+
+import sys
+
+_EXTRAS = {
+    **dict.fromkeys(("typer", "rich"), "cli"),
+    **dict.fromkeys(("jsonschema", "referencing"), "conformance"),
+}
+
+
+def main() -> int:
+    """Run the command line; the exit status: 0 well, 1 the answer is no, 2 it could not be found out, 130 Ctrl-C."""
+    try:
+        from lastword.cli._app import app
+
+        app()
+    except ModuleNotFoundError as error:
+        extra = _EXTRAS.get((error.name or "").partition(".")[0])
+        if extra is None:
+            raise
+        print(f"lastword: this needs {error.name}: pip install 'lastword[{extra}]'", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        return 130
+    return 0

@@ -1,0 +1,40 @@
+"""The commands, put together."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Annotated
+
+import typer
+
+from lastword import __version__
+from lastword.cli import _conformance
+
+app = typer.Typer(
+    name="lastword",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    help="Every request to an LLM server gets exactly one last word: completed, incomplete, failed or cancelled.",
+)
+app.add_typer(_conformance.app, name="conformance")
+if find_spec("lastword.cli._server"):
+    _conformance.app.command("server")(import_module("lastword.cli._server").server)
+if find_spec("lastword.cli._contract"):
+    app.add_typer(import_module("lastword.cli._contract").app, name="contract")
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"lastword {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Say it and end.")
+    ] = False,
+) -> None:
+    """Hold what all commands share."""

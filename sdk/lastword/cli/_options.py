@@ -1,0 +1,169 @@
+"""What the commands that run a suite share: their options, what is checked before a run and what is written after it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from lastword.conformance._baseline import Baseline
+from lastword.conformance._cases import CHOICES, ConformanceError, Profile, Selection, load_profile, select
+from lastword.conformance._results import Case, CaseResult, Implementation, Kind, Listener, Run
+from lastword.conformance._run import exit_status, failures
+
+_CHOOSE, _JUDGE, _SHOW = "Which cases", "What counts as failed", "What is shown and written"
+
+RunPatterns = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--run",
+        metavar="PATTERN",
+        rich_help_panel=_CHOOSE,
+        help="Play only these: * is any name within one component, ** any number of them. May be repeated.",
+    ),
+]
+SkipPatterns = Annotated[
+    list[str] | None,
+    typer.Option("--skip", metavar="PATTERN", rich_help_panel=_CHOOSE, help="Leave these out. May be repeated."),
+]
+Segmentation = Annotated[
+    str,
+    typer.Option(
+        metavar="|".join(CHOICES),
+        rich_help_panel=_CHOOSE,
+        help="How the bytes are cut into writes: as each vector lists, in all ways, or in one.",
+    ),
+]
+Jobs = Annotated[int, typer.Option(min=1, max=64, rich_help_panel=_CHOOSE, help="How many cases at a time.")]
+ExpectedFailures = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        rich_help_panel=_JUDGE,
+        help="Known failures, one `pattern  # reason` a line. A line that nothing fails by any more fails the run.",
+    ),
+]
+ProfileName = Annotated[
+    str | None,
+    typer.Option(
+        "--profile",
+        metavar="NAME|FILE",
+        rich_help_panel=_JUDGE,
+        help="Score only the vectors that this version of the contract requires; the others are played and shown.",
+    ),
+]
+ReportPath = Annotated[
+    Path | None,
+    typer.Option("--report", metavar="FILE", rich_help_panel=_SHOW, help="Write the results as JSON."),
+]
+JUnitPath = Annotated[
+    Path | None,
+    typer.Option("--junit", metavar="FILE", rich_help_panel=_SHOW, help="Write the results as JUnit XML."),
+]
+Verbose = Annotated[
+    bool,
+    typer.Option("--verbose", "-v", rich_help_panel=_SHOW, help="Show each case, what was on the wire and on stderr."),
+]
+Trace = Annotated[bool, typer.Option("--trace", rich_help_panel=_SHOW, help="Show the wire of failures, in time.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", rich_help_panel=_SHOW, help="Show the summary only.")]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """The shared options as given."""
+
+    run: list[str] | None = None
+    skip: list[str] | None = None
+    segmentation: str = "listed"
+    jobs: int = 4
+    expected_failures: Path | None = None
+    profile: str | None = None
+    report: Path | None = None
+    junit: Path | None = None
+    verbose: bool = False
+    trace: bool = False
+    quiet: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """A run that may begin: every option was read and found good."""
+
+    options: Options
+    selection: Selection
+    baseline: Baseline
+    profile: Profile | None
+    console: Console
+
+    def listener(self) -> Listener | None:
+        """Who is told of the run while it goes on."""
+        return None if self.options.quiet else _Lines(self.console)
+
+    def conclude(self, run: Run) -> int:
+        """Show the run, write what is to be written, and give the exit status."""
+        for each in failures(run):
+            result = each.result
+            self.console.print(f"{result.case.name}: {result.verdict}", *result.reasons, sep="\n  ", markup=False)
+        for line in run.stale:
+            self.console.print(f"stale: {line}", markup=False)
+        return exit_status(run)
+
+
+def prepare(kind: Kind, options: Options) -> Session:
+    """Check everything that can be wrong before the first case; ``ConformanceError`` names what is."""
+    if os.name != "posix":
+        raise ConformanceError("the suite needs a POSIX system (Linux, macOS, WSL): it resets sockets and ends groups")
+    for path in (options.report, options.junit):
+        if path is not None:
+            _check_writable(path)
+    return Session(
+        options,
+        select(kind, run=options.run or (), skip=options.skip or (), segmentation=options.segmentation),
+        Baseline.read(options.expected_failures) if options.expected_failures else Baseline(),
+        load_profile(options.profile) if options.profile else None,
+        Console(highlight=False),
+    )
+
+
+def _check_writable(path: Path) -> None:
+    try:
+        with path.open("a", encoding="utf-8"):
+            pass
+    except OSError as error:
+        raise ConformanceError(f"{path} cannot be written: {error.strerror}") from error
+
+
+@contextlib.contextmanager
+def ends_well() -> Iterator[None]:
+    """Turn what stops a command into one sentence and its exit status: 2 for what could not be run, 130 for Ctrl-C."""
+    try:
+        yield
+    except ConformanceError as error:
+        print(f"lastword: {error}", file=sys.stderr)
+        raise typer.Exit(2) from error
+    except KeyboardInterrupt as error:
+        print("lastword: interrupted", file=sys.stderr)
+        raise typer.Exit(130) from error
+
+
+class _Lines:
+    """Tells of a run in lines."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+
+    def begins(self, implementation: Implementation, cases: int) -> None:
+        self._console.print(f"{implementation.name} {implementation.version}: {cases} cases")
+
+    def plays(self, case: Case) -> None:
+        pass
+
+    def ended(self, result: CaseResult) -> None:
+        self._console.print(f"{result.verdict:12} {result.case.name} {result.seconds:.2f} s", markup=False)
