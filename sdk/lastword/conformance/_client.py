@@ -57,8 +57,10 @@ def play_client(vector: Mapping[str, Any], segmentation: str, mode: Mode) -> lis
 
 @contextlib.contextmanager
 def _address(vector: Mapping[str, Any], segmentation: str) -> Iterator[tuple[str, ScriptedServer | None]]:
-    if vector.get("listening", True):
-        with ScriptedServer(vector["server"], segmentation=segmentation, strict=False) as server:
+    listening = vector.get("listening", "yes")
+    if listening != "no":
+        accepting: Literal["yes", "no"] = "no" if listening == "full" else "yes"
+        with ScriptedServer(vector["server"], segmentation=segmentation, accepting=accepting, strict=False) as server:
             yield server.base_url, server
         return
     with socket.socket() as taken:  # bound but not listening: nobody else can get the port, and connecting is refused
