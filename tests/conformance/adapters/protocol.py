@@ -1,0 +1,54 @@
+"""The adapter protocol, version 1: one JSON object a line on stdin and stdout.  Copy this file; it needs Python only.
+
+An adapter is a function that makes one call with its library, ``run(case) -> result``, and one line that serves it::
+
+    serve(run, name="my-client", version="1.0", capabilities=["cancel"])
+
+The result has the members of ``contract/schemas/outcome.json`` that the library has a notion of; ``outcome`` and ``code``
+always.  ``raise Unable("why")`` if the call cannot even be tried.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import traceback
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+
+class Unable(Exception):
+    """The library has no way to make this call."""
+
+
+def serve(
+    run: Callable[[Any], Mapping[str, Any]], *, name: str, version: str, capabilities: Iterable[str], note: str = ""
+) -> None:
+    """Answer the runner's lines until it stops, or closes stdin; SIGTERM ends the process at once."""
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)  # even where a library waits for a server
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)  # stdout is the protocol's: what a library prints goes to stderr
+    hello = {"name": name, "version": version, "language": "python", "capabilities": sorted(capabilities), "note": note}
+    for line in sys.stdin.buffer:
+        try:
+            message = json.loads(line)
+            command, case = message["cmd"], message.get("case")
+        except (ValueError, TypeError, KeyError, AttributeError):
+            sys.exit(f"{name}: the runner sent {line!r}, which is no line of the adapter protocol")
+        if command == "stop":
+            break
+        answer = {"protocol": 1, **hello} if command == "start" else {"seq": message.get("seq"), **_answer(run, case)}
+        answers.write(json.dumps(answer) + "\n")
+        answers.flush()
+
+
+def _answer(run: Callable[[Any], Mapping[str, Any]], case: Any) -> dict[str, Any]:
+    try:
+        return {"result": run(case)}
+    except Unable as reason:
+        return {"unable": str(reason)}
+    except Exception as error:  # noqa: BLE001  the adapter's own fault: the runner is told, stderr has the place
+        traceback.print_exc()
+        return {"unable": f"the adapter failed: {type(error).__name__}: {error}"}
