@@ -19,9 +19,16 @@ Build = Callable[[Any], Any]
 _SCALARS = (str, int, bool, object, Any, type(None))
 
 
+def _load_openai() -> None:
+    """Import the package as a whole before any of its parts: threads that begin with different parts at the same moment
+    wait for each other inside its import cycles, and Python ends that with an ImportError."""
+    import openai  # noqa: F401
+
+
 @cache
 def chat_chunk() -> Build:
     """Builds ``openai.types.chat.ChatCompletionChunk``."""
+    _load_openai()
     from openai.types.chat import ChatCompletionChunk
 
     return model_builder(ChatCompletionChunk)
@@ -30,6 +37,7 @@ def chat_chunk() -> Build:
 @cache
 def chat_completion() -> Build:
     """Builds ``openai.types.chat.ChatCompletion``."""
+    _load_openai()
     from openai.types.chat import ChatCompletion
 
     return model_builder(ChatCompletion)
@@ -38,6 +46,7 @@ def chat_completion() -> Build:
 @cache
 def completion() -> Build:
     """Builds ``openai.types.Completion``, which is also the chunk of a completions stream."""
+    _load_openai()
     from openai.types import Completion
 
     return model_builder(Completion)
@@ -46,6 +55,7 @@ def completion() -> Build:
 @cache
 def model_page() -> Build:
     """Builds ``openai.pagination.SyncPage[openai.types.Model]``."""
+    _load_openai()
     from openai.pagination import SyncPage
     from openai.types import Model
 
@@ -55,6 +65,7 @@ def model_page() -> Build:
 @cache
 def async_model_page() -> Build:
     """Builds ``openai.pagination.AsyncPage[openai.types.Model]``."""
+    _load_openai()
     from openai.pagination import AsyncPage
     from openai.types import Model
 

@@ -36,6 +36,37 @@ def test_importing_lastword_loads_no_openai() -> None:
     assert found.stdout.strip() == "[]"
 
 
+FIRST_CALLS = """
+import sys, threading, time
+from lastword import _models
+
+class Slow:  # the first thread is held up where it begins to load the package, so that the others begin too
+    def find_spec(self, name, path=None, target=None):
+        if name == "openai":
+            time.sleep(0.3)
+
+def first_call(build):
+    together.wait()
+    build()
+
+sys.meta_path.insert(0, Slow())
+failures = []
+threading.excepthook = failures.append
+builders = [_models.completion, _models.chat_chunk, _models.chat_completion, _models.model_page, _models.async_model_page]
+together = threading.Barrier(3 * len(builders))
+threads = [threading.Thread(target=first_call, args=(each,)) for each in 3 * builders]
+for each in threads: each.start()
+for each in threads: each.join()
+print([str(each.exc_value) for each in failures])
+"""
+
+
+def test_first_calls_of_many_threads_load_openai_once() -> None:
+    """Threads whose first calls need different types of openai do not meet in its import cycles."""
+    found = subprocess.run([sys.executable, "-c", FIRST_CALLS], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "[]"
+
+
 def test_answers_are_openais_own_types() -> None:
     """Same classes, same values, unknown fields kept."""
     from openai.types.chat import ChatCompletion, ChatCompletionChunk
