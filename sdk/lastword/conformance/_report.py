@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from lastword.conformance._printable import json_safe
 from lastword.conformance._results import Case, CaseResult, Entry, Implementation, Run, Verdict
 from lastword.conformance._schemas import violations
 
@@ -24,8 +24,6 @@ _QUIET: Final = (Verdict.RIGHT, Verdict.SKIPPED)
 _EXPECTED: Final = ("outcome", "code", "codes_also_accepted", "status", "terminal")
 _MOST_CHARACTERS: Final = 600  # of a text: some vectors have events of 300 KB
 _MOST_ITEMS: Final = 60  # of a list, and lines of a wire
-# JSON allows these as they are; editors, terminals and UTF-8 itself do not all agree.
-_AWKWARD: Final = re.compile("[\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ud800-\udfff\ufeff\ufff9-\ufffb]")
 
 
 class ReportError(ValueError):
@@ -38,7 +36,7 @@ def write(run: Run, path: Path) -> None:
 
 
 def read(path: Path) -> Run:
-    """Read a report; times and traces are not in it.
+    """Read a report; times, traces and stale lines of a baseline are not in it.
 
     A case's vector has the members that the report has. Raises ``ReportError`` and ``OSError``.
     """
@@ -55,7 +53,6 @@ def read(path: Path) -> Run:
         contract=report["contract"],
         profile=report["profile"],
         entries=tuple(_entry(report["kind"], line) for line in report["cases"]),
-        stale=tuple(report.get("stale", ())),
     )
 
 
@@ -74,7 +71,7 @@ def totals(run: Run) -> dict[str, int]:
 
 def _head(run: Run) -> dict[str, Any]:
     made = run.implementation
-    head = {
+    return {
         "format": FORMAT,
         "kind": run.kind,
         "implementation": {
@@ -88,7 +85,6 @@ def _head(run: Run) -> dict[str, Any]:
         "profile": run.profile,
         "totals": totals(run),
     }
-    return {**head, "stale": list(run.stale)} if run.stale else head
 
 
 def _place(entry: Entry) -> tuple[str, str]:
@@ -159,5 +155,4 @@ def _shortened(values: Sequence[Any]) -> Iterator[Any]:
 
 
 def _dump(value: Any) -> str:
-    text = json.dumps(value, ensure_ascii=False, allow_nan=False)
-    return _AWKWARD.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    return json_safe(json.dumps(value, ensure_ascii=False, allow_nan=False))

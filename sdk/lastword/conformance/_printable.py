@@ -1,0 +1,21 @@
+"""Text of others made fit to be printed: what servers and adapters say may hold anything."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+# Control characters but tab and newline, lone surrogates, non-characters, and what makes text invisible or turns it round.
+_AWKWARD: Final = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ud800-\udfff\ufeff\ufff9-\ufffb\ufffe\uffff]"
+)
+
+
+def printable(text: str) -> str:
+    r"""Show what a terminal or an XML file would not take as an escape: ``\x1b``, ``\u202e``."""
+    return _AWKWARD.sub(lambda found: ascii(found[0])[1:-1], text)
+
+
+def json_safe(text: str) -> str:
+    """Escape the same characters in a JSON text, where the tab and the newline are escaped already."""
+    return _AWKWARD.sub(lambda found: f"\\u{ord(found[0]):04x}", text)

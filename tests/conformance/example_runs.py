@@ -1,0 +1,89 @@
+"""Invented runs over the contract's real vectors, for the tests of what shows runs. Nothing of them is ever committed."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from lastword._contract import vectors
+from lastword.conformance._results import Case, CaseResult, Entry, Implementation, Kind, Run, Verdict
+
+NASTY: Final = "\x1b[31m<script>alert('x')</script>\x00\u202e]]>&\"\ud800\uffff\x0b|`"
+"""What a text of somebody else's may hold: a terminal's escape, markup, a NUL, a lone surrogate."""
+
+_FAULTS: Final = {
+    Verdict.SILENT: "outcome is completed (None), not incomplete",
+    Verdict.HANG: "no answer within the 2000 ms that the vector gives",
+    Verdict.CRASH: "the adapter ended with status 1",
+    Verdict.OVER_RETRY: "the server counted 3 requests, not 1",
+    Verdict.FALSE_ALARM: "outcome is failed (bad_gateway), not completed",
+    Verdict.WRONG_CODE: "code is internal_server_error, not queue_overloaded: An error occurred during streaming",
+    Verdict.LEAK: "the server counted 3 connections, not 1",
+    Verdict.DETAIL: "text is 'Hel', not 'Hello'",
+}
+_WIRE: Final = (
+    '> POST /v1/chat/completions {"model": "m", "messages": [{"role": "user", "content": "hi"}], "stream": true}',
+    "< 200 text/event-stream, chunked",
+    '< data: {"id": "chatcmpl-1", "object": "chat.completion.chunk", "choices": [{"index": 0, "delta": {"content": "Hel"}}]}',
+    "< end: FIN before the last chunk",
+)
+
+
+def result_of(case: Case, verdict: Verdict, **given: Any) -> CaseResult:
+    """What a case came to, with everything that the verdict implies."""
+    if verdict in {Verdict.RIGHT, Verdict.SKIPPED}:
+        reasons = (f"not declared: {', '.join(sorted(case.needs))}",) if verdict is Verdict.SKIPPED else ()
+        return CaseResult(case, verdict, **{"reasons": reasons, **given})
+    fault = {
+        "reasons": (_FAULTS.get(verdict, "could not be tried"),),
+        "said": {"outcome": "completed", "code": None, "text": "Hel"},
+        "wire": _WIRE,
+        "trace": tuple(f"{at:>6} ms  {line}" for at, line in zip((0, 1, 12, 40), _WIRE, strict=True)),
+        "seconds": 0.05,
+    }
+    return CaseResult(case, verdict, **{**fault, **given})
+
+
+def case_of(name: str, *, kind: Kind = "client", **members: Any) -> Case:
+    """A case by its name, of a vector with the members given."""
+    vector_id, _, segmentation = name.partition("@")
+    expect = {"outcome": "incomplete", "code": "stream_incomplete"}
+    return Case(kind, {"id": vector_id, "expect": expect, **members}, segmentation or "event")
+
+
+def run_of(*entries: Entry, kind: Kind = "client", **given: Any) -> Run:
+    """A run of an implementation that declares `cancel` only."""
+    made = Implementation("some-client", "1.2.3", "python", frozenset({"cancel"}), "Its errors are mapped by class.")
+    return Run(
+        **{"kind": kind, "implementation": made, "contract": "1.0", "profile": None, "entries": entries, **given}
+    )
+
+
+def invented(name: str, *, language: str = "python", kind: Kind = "client", faults: float = 0.2, note: str = "") -> Run:
+    """A run over every client vector; the same name gives the same run. For servers the vectors stand in, too."""
+    chance = random.Random(f"{kind} {name}")
+    declared = frozenset(each for each in ("cancel", "retry", "timers", "completions") if chance.random() < 0.7)
+    made = Implementation(name, f"{chance.randrange(4)}.{chance.randrange(60)}.0", language, declared, note)
+    entries = (_invented(case, declared, chance, faults) for case in _cases(kind))
+    return run_of(*entries, kind=kind, implementation=made, profile="draft")
+
+
+def _cases(kind: Kind) -> Iterator[Case]:
+    for vector in vectors("client"):
+        for segmentation in vector.get("segmentations", ("event",)):
+            yield Case(kind, vector, segmentation)
+
+
+def _invented(case: Case, declared: frozenset[str], chance: random.Random, faults: float) -> Entry:
+    if case.needs - declared:
+        return Entry(result_of(case, Verdict.SKIPPED))
+    if chance.random() >= faults:
+        return Entry(result_of(case, Verdict.RIGHT, seconds=0.02))
+    verdict = chance.choice(list(_FAULTS))
+    return Entry(result_of(case, verdict), known="it has no such notion" if chance.random() < 0.7 else None)
+
+
+def with_choice(vector: Mapping[str, Any]) -> dict[str, Any]:
+    """The vector as one whose expectation is the contract's own choice."""
+    return {**vector, "choice": "Many servers end so; the contract asks for the last word all the same."}
