@@ -124,10 +124,11 @@ def test_who_leaves_the_loop_stops_the_engine(vllm: VllmServer, client: Client) 
 
 
 def test_a_deadline_ends_both_sides(vllm: VllmServer, client: Client) -> None:
-    """The client's total timer fires, and the engine stops as well."""
+    """The total timer ends the call, and the engine stops: both know the deadline, and either may be the first to say so."""
     with pytest.raises(RequestTimeout) as caught:
         client.completions.create(**{**ENDLESS, "n": 8}, timeout=1.0)
-    assert (caught.value.code, caught.value.timer, caught.value.origin) == ("deadline_exceeded", "total", "client")
+    assert (caught.value.code, caught.value.timer) == ("deadline_exceeded", "total")
+    assert caught.value.origin in ("client", "shim")
     record = record_of(vllm, caught.value.request_id)
     assert record["outcome"] in ("cancelled", "failed")  # the client's FIN and the deadline it had announced meet
     vllm.wait_idle()
