@@ -43,7 +43,7 @@ import threading
 import time
 from typing import TYPE_CHECKING, Final, Literal, Self
 
-from lastword._scripted._player import Connection
+from lastword._scripted._player import Connection, Logged
 from lastword._scripted._request import Received, differences
 from lastword._scripted._script import Exchange, parse_exchange
 from lastword._scripted._shapes import answer, chunk, failure, stream
@@ -71,6 +71,7 @@ class ScriptedServer:
                       that hangs, silence before the headers); ``no``: the backlog is full and connecting hangs
     ``strict``        leaving the block raises ``AssertionError`` for exchanges that were never asked for, requests
                       beyond the script, steps left unplayed and disconnects that did not come in time
+    ``keep_log``      note in ``log`` what happens on the wire, and when
     """
 
     def __init__(
@@ -81,8 +82,10 @@ class ScriptedServer:
         tls: ssl.SSLContext | None = None,
         accepting: Literal["yes", "silent", "no"] = "yes",
         strict: bool = True,
+        keep_log: bool = False,
     ) -> None:
         self.segmentation = segmentation
+        self.log: list[Logged] | None = [] if keep_log else None
         self.requests: list[Received] = []
         self.connections = 0
         self._exchanges: list[Exchange] = [parse_exchange(each) for each in exchanges]
@@ -183,6 +186,11 @@ class ScriptedServer:
     def _gone(self, request: int) -> bool:
         return bool(self.requests) and self.requests[request].disconnected_at is not None
 
+    @property
+    def surplus(self) -> int:
+        """Requests beyond the script."""
+        return len(self._extra)
+
     # -- the thread
 
     def _run(self) -> None:
@@ -227,7 +235,7 @@ class ScriptedServer:
         self.changed()
         if self._unasked:
             exchange = self._unasked.pop(0)
-            request.problems += differences(exchange.request, request, self.requests[0])
+            request.differences += differences(exchange.request, request, self.requests[0])
             return exchange
         self._extra.append(request)
         return parse_exchange(_NO_EXCHANGE_LEFT)

@@ -11,7 +11,8 @@ import contextlib
 import socket
 import struct
 import time
-from typing import TYPE_CHECKING, Final, Protocol, cast
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal, Protocol, cast
 
 from lastword._scripted._request import Received
 from lastword._scripted._script import AwaitDisconnect, Delay, End, Exchange, Send, Step, segments
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _RST: Final = struct.pack("ii", 1, 0)  # SO_LINGER on, 0 s: close() then sends RST and not FIN
+_LOGGED: Final = 2000  # bytes of one step that the log keeps
 _BEFORE_RST: Final = 0.02  # s; some kernels drop what was received but not yet read when an RST arrives
 
 
@@ -28,6 +30,7 @@ class Script(Protocol):
 
     segmentation: str
     closing: asyncio.Event
+    log: list[Logged] | None
 
     def take(self, request: Received) -> Exchange:
         """Give the answer to this request and log the request."""
@@ -40,6 +43,18 @@ class Script(Protocol):
     def changed(self, connection: Connection | None = None) -> None:
         """Wake whoever waits for a change; a connection is given when it has closed."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class Logged:
+    """One thing that happened on a connection. ``data`` is the beginning of what was received or sent."""
+
+    at: float  # time.monotonic()
+    connection: int
+    what: Literal["opened", "request", "sent", "end", "client"]
+    text: str = ""  # for a request its first line, for an end how, for the client how it left
+    data: bytes = b""
+    size: int = 0  # bytes, all of them
 
 
 class _ClientLeftError(Exception):
@@ -66,6 +81,7 @@ class Connection(asyncio.Protocol):
         self._socket = transport.get_extra_info("socket")
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.number = self._script.opened(self)
+        self._note("opened")
         self.task = asyncio.get_running_loop().create_task(self._serve())
 
     def data_received(self, data: bytes) -> None:
@@ -91,7 +107,15 @@ class Connection(asyncio.Protocol):
             self._current.disconnected_at, self._current.disconnected_by = self._left_at, how
         self._gone.set()
         self._more.set()
+        self._note("client", how)
         self._script.changed()
+
+    def _note(
+        self, what: Literal["opened", "request", "sent", "end", "client"], text: str = "", data: bytes = b""
+    ) -> None:
+        if self._script.log is not None:
+            entry = Logged(time.monotonic(), self.number, what, text, data[:_LOGGED], len(data))
+            self._script.log.append(entry)
 
     # -- serving
 
@@ -112,7 +136,10 @@ class Connection(asyncio.Protocol):
     async def _play(self, exchange: Exchange, request: Received) -> None:
         for step in exchange.before:
             await self._wait(step, request)
-        self._write(exchange.head())
+        head = exchange.head()
+        self._write(head)
+        if head:
+            self._note("sent", "head", head)
         may_leave = False
         for position, step in enumerate(exchange.steps):
             if isinstance(step, End):
@@ -123,12 +150,12 @@ class Connection(asyncio.Protocol):
                 await self._send(step, chunked=exchange.chunked)
                 may_leave = may_leave or step.final
             elif not (may_leave or _expects_leaving(rest := exchange.steps[position:])):
-                unsent = sum(isinstance(each, Send) for each in rest)
-                request.problems.append(f"the client left with {unsent} of its steps still to be sent")
+                request.unsent = sum(isinstance(each, Send) for each in rest)
                 return
         request.answered = True
 
     async def _send(self, step: Send, *, chunked: bool) -> None:
+        self._note("sent", "body", step.payload)
         for piece in segments(step.payload, self._script.segmentation):
             self._write(b"%x\r\n%b\r\n" % (len(piece), piece) if chunked else piece)
             await asyncio.sleep(0)  # one write a segment, and a chance to see the client leave
@@ -140,16 +167,15 @@ class Connection(asyncio.Protocol):
         if isinstance(step, Delay):
             await self._first_of(self._gone, self._script.closing, timeout=step.seconds)
         elif isinstance(step, AwaitDisconnect):
-            started = time.monotonic()
             await self._first_of(self._gone, timeout=step.seconds)
             if not self._gone.is_set():
-                waited = time.monotonic() - started
-                request.problems.append(f"the client did not disconnect within {waited * 1000:.0f} ms")
+                request.stayed = step.seconds
 
     async def _end(self, end: End, exchange: Exchange, request: Received) -> None:
         if end.how == "complete" and exchange.chunked:
             self._write(b"0\r\n\r\n")
         self._flush()
+        self._note("end", end.how)
         if end.how == "complete":
             if exchange.closes or request.headers.get("connection", "").lower() == "close":
                 self.transport.close()
@@ -208,6 +234,7 @@ class Connection(asyncio.Protocol):
             body = await self._chunks()
         else:
             body = await self._exactly(int(headers.get("content-length", "0")))
+        self._note("request", line, body)
         return Received(method, rest.rpartition(" ")[0], headers, body, self.number, at)
 
     async def _chunks(self) -> bytes:

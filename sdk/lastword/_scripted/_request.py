@@ -22,7 +22,19 @@ class Received:
     disconnected_at: float | None = None  # when the client's FIN or RST was seen while it was still being answered
     disconnected_by: str | None = None  # "fin" | "reset"; a client that closes with unread bytes resets
     answered: bool = False  # the whole script of this answer was played
-    problems: list[str] = field(default_factory=list)
+    differences: list[str] = field(default_factory=list)  # from what the script wants the request to be
+    unsent: int = 0  # steps that were still to be sent when the client left, though it had no reason to leave yet
+    stayed: float | None = None  # s it was given to leave, and did not
+
+    @property
+    def problems(self) -> list[str]:
+        """What was otherwise than the script says, one sentence each."""
+        found = list(self.differences)
+        if self.stayed is not None:
+            found.append(f"the client did not disconnect within {self.stayed * 1000:.0f} ms")
+        if self.unsent:
+            found.append(f"the client left with {self.unsent} of its steps still to be sent")
+        return found
 
     @property
     def attempt(self) -> int | None:

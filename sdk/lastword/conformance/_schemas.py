@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def violations(schema: str, instance: object) -> list[str]:
-    """Give what a schema (``error``, ``outcome``, …) objects to in a JSON value; nothing if it is valid."""
+    """Give what a schema (``error``, ``outcome``, ``adapter#/$defs/hello``, …) objects to in a JSON value; nothing if valid."""
     return [f"{schema}: {error.json_path}: {error.message}" for error in _validator(schema).iter_errors(instance)]
 
 
@@ -21,9 +21,9 @@ def _validator(schema: str) -> Draft202012Validator:
     from jsonschema import Draft202012Validator
     from referencing import Registry, Resource
 
-    every = schemas()
     known: Registry[Any] = Registry().with_resources(
-        (name, Resource.from_contents(each)) for name, each in every.items()
+        (name, Resource.from_contents(each)) for name, each in schemas().items()
     )
     checker = Draft202012Validator.FORMAT_CHECKER
-    return Draft202012Validator(every[f"urn:lastword:contract:1:{schema}"], registry=known, format_checker=checker)
+    reference = {"$ref": f"urn:lastword:contract:1:{schema}"}
+    return Draft202012Validator(reference, registry=known, format_checker=checker)
