@@ -61,7 +61,11 @@ def test_every_case_has_a_line_of_its_own() -> None:
 
 
 def test_what_failed_is_told_in_full_and_what_did_not_is_not() -> None:
-    failed = result_of(case_of("ending/no-done@7", choice="One may differ."), Verdict.SILENT, unreported=("usage",))
+    failed = result_of(
+        case_of("ending/no-done@7", choice="One may differ.", choice_outcome="completed"),
+        Verdict.SILENT,
+        unreported=("usage",),
+    )
     right = result_of(case_of("ending/whole"), Verdict.RIGHT, said={"outcome": "completed"}, wire=("< 200",))
     skipped = result_of(case_of("retry/once", needs=["retry"]), Verdict.SKIPPED)
     report = report_of(run_of(Entry(failed, known="it ignores [DONE]"), Entry(right), Entry(skipped)))
@@ -77,6 +81,7 @@ def test_what_failed_is_told_in_full_and_what_did_not_is_not() -> None:
             "said": failed.said,
             "wire": list(failed.wire),
             "choice": "One may differ.",
+            "choice_outcome": "completed",
             "known": "it ignores [DONE]",
             "unreported": ["usage"],
         },

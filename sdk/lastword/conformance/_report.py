@@ -105,6 +105,7 @@ def _line(entry: Entry) -> dict[str, Any]:
         "wire": result.wire if shown else (),
         "needs": sorted(case.needs) if result.verdict is Verdict.SKIPPED else (),
         "choice": case.choice,
+        "choice_outcome": case.vector.get("choice_outcome"),
         "known": entry.known,
         "unreported": result.unreported,
     }
@@ -120,7 +121,7 @@ def _expected(expect: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _entry(kind: Any, line: Mapping[str, Any]) -> Entry:
-    kept = {name: line[name] for name in ("choice", "needs") if name in line}
+    kept = {name: line[name] for name in ("choice", "choice_outcome", "needs") if name in line}
     _, _, segmentation = line["name"].partition("@")
     result = CaseResult(
         case=Case(kind, {"id": line["vector"], "expect": line["expected"], **kept}, segmentation or "event"),
