@@ -1,54 +1,52 @@
-"""The client vectors: the sync and the async client against a scripted server on a real socket."""
+"""The client vectors: lastword's sync and async client, through their adapters' functions, in this process."""
 
 from __future__ import annotations
 
-import json
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
+import lastword_async
+import lastword_sync
 import pytest
 
-from lastword._contract import load, vectors
-from lastword.conformance._client import Mode, play_client
+from lastword.conformance._cases import cases_of
+from lastword.conformance._client import play_client
+from lastword.conformance._results import Case, CaseResult, Verdict
 
-Problems: TypeAlias = "Future[list[str]]"
-TIMED = pytest.StashKey[dict[str, Problems]]()
+Results: TypeAlias = "dict[str, Future[CaseResult]]"
+PLAYED = pytest.StashKey[Results]()
 AT_A_TIME = 12  # they sleep nearly all the time; what they measure is far wider than what they cost each other
+RUN: Final[dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]]] = {
+    "sync": lastword_sync.run,
+    "async": lastword_async.run,
+}
+CASES = cases_of("client")
+WHOLE = [case for case in CASES if case.name in ("ending/whole", "answer/whole")]
 
 
-def waits(vector: dict[str, Any]) -> bool:
-    """Whether most of a vector's time is waiting, by design."""
-    text = json.dumps(vector)
-    return any(f'"{name}"' in text for name in ("timeouts", "after_ms", "gaps_ms", "delay_ms"))
+def play(case: Case, mode: str) -> CaseResult:
+    return play_client(case, lambda message, _: {"result": RUN[mode](message)})
 
 
-CASES = [
-    pytest.param(vector, segmentation, id=f"{vector['id']}/seg:{segmentation}")
-    for vector in vectors("client")
-    for segmentation in vector.get("segmentations", ["event"])
-]
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+@pytest.mark.parametrize("mode", RUN)
+def test_vector(case: Case, mode: str, request: pytest.FixtureRequest) -> None:
+    result = played(request.session)[request.node.nodeid].result()
+    shown = [case.vector["description"], *result.reasons, f"said: {result.said}", *result.trace]
+    assert result.verdict is Verdict.RIGHT, "\n".join(shown)
+    assert result.unreported == (), "lastword's own clients report everything"
 
 
-@pytest.mark.parametrize(("vector", "segmentation"), CASES)
-@pytest.mark.parametrize("mode", ["sync", "async"])
-def test_vector(vector: dict[str, Any], segmentation: str, mode: Mode, request: pytest.FixtureRequest) -> None:
-    played = timed(request).get(request.node.nodeid)
-    problems = play_client(vector, segmentation, mode) if played is None else played.result()
-    assert not problems, "\n".join([vector["description"], *problems])
-
-
-def timed(request: pytest.FixtureRequest) -> dict[str, Problems]:
-    """Play the selected vectors that wait, side by side, at the first call; all are over on return. By node id."""
-    session = request.session
-    if TIMED not in session.stash:
-        session.stash[TIMED] = played = {}
-        for name in ("ending.whole", "answer.whole"):  # what a first call loads takes longer than some timers
-            assert play_client(load(f"vectors/client/{name}.json"), "event", "sync") == []
+def played(session: pytest.Session) -> Results:
+    """Play all that is selected, side by side, at the first call; all are over on return. By node id."""
+    if PLAYED not in session.stash:
+        for case in WHOLE:  # what a first call loads takes longer than some timers
+            assert play(case, "sync").verdict is Verdict.RIGHT
+        items = [each for each in session.items if isinstance(each, pytest.Function)]
+        mine: dict[str, dict[str, Any]] = {
+            item.nodeid: item.callspec.params for item in items if item.function.__module__ == __name__
+        }
         with ThreadPoolExecutor(AT_A_TIME) as pool:
-            for item in session.items:
-                if not isinstance(item, pytest.Function) or item.function.__module__ != __name__:
-                    continue
-                case: dict[str, Any] = item.callspec.params
-                if waits(case["vector"]):
-                    played[item.nodeid] = pool.submit(play_client, case["vector"], case["segmentation"], case["mode"])
-    return session.stash[TIMED]
+            session.stash[PLAYED] = {name: pool.submit(play, **given) for name, given in mine.items()}
+    return session.stash[PLAYED]

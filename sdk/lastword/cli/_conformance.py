@@ -2,9 +2,94 @@
 
 from __future__ import annotations
 
+import shlex
+from typing import Annotated
+
 import typer
+
+from lastword.cli import _options as shared
+from lastword.conformance._cases import ConformanceError
+from lastword.conformance._pool import START_LIMIT, AdapterPool
+from lastword.conformance._run import run as play_all
 
 app = typer.Typer(
     no_args_is_help=True,
+    rich_markup_mode="rich",
     help="Show how a client or a server behaves when things go wrong: what it says of each ending, and what it does.",
 )
+
+Command = Annotated[list[str] | None, typer.Argument(metavar="-- CMD...", help="Your adapter, with its arguments.")]
+StartLimit = Annotated[
+    float, typer.Option(min=0.1, metavar="SECONDS", help="How long the adapter may take to start, and to answer first.")
+]
+
+
+@app.command()
+def client(
+    command: Command = None,
+    *,
+    run: shared.RunPatterns = None,
+    skip: shared.SkipPatterns = None,
+    segmentation: shared.Segmentation = "listed",
+    jobs: shared.Jobs = 4,
+    start_limit: StartLimit = START_LIMIT,
+    expected_failures: shared.ExpectedFailures = None,
+    profile: shared.ProfileName = None,
+    report: shared.ReportPath = None,
+    junit: shared.JUnitPath = None,
+    verbose: shared.Verbose = False,
+    trace: shared.Trace = False,
+    quiet: shared.Quiet = False,
+) -> None:
+    """Play scripted servers to a client library, and show what it makes of each.
+
+    CMD is your adapter: a small program that reads one call a line on stdin, makes it with the library, and answers with
+    what came of it (the protocol: contract/schemas/adapter.json).
+
+    [bold]Example[/bold]: lastword conformance client --run 'ending/*' -- python my_adapter.py
+
+    Exit status: 0 all right or known, 1 something is not, 2 the suite or the adapter could not run, 130 interrupted.
+    """
+    with shared.ends_well():
+        if not command:
+            raise ConformanceError("CMD is missing: lastword conformance client [OPTIONS] -- python my_adapter.py")
+        options = shared.Options(
+            run=run,
+            skip=skip,
+            segmentation=segmentation,
+            jobs=jobs,
+            expected_failures=expected_failures,
+            profile=profile,
+            report=report,
+            junit=junit,
+            verbose=verbose,
+            trace=trace,
+            quiet=quiet,
+        )
+        session = shared.prepare("client", options)
+        size = min(jobs, len(session.selection.cases))
+        with AdapterPool(command, size=size, start_limit=start_limit) as pool, session.listener() as listener:
+            result = play_all(
+                session.selection,
+                pool.play,
+                implementation=pool.implementation,
+                jobs=size,
+                listener=listener,
+                baseline=session.baseline,
+                profile=session.profile,
+                stop=pool.stop,
+            )
+        status = session.conclude(result)
+        _tell_of_processes(session, pool, shlex.join(command))
+        raise typer.Exit(status)
+
+
+def _tell_of_processes(session: shared.Session, pool: AdapterPool, command: str) -> None:
+    told = {f"stderr of the adapter that failed in {name}:": text for name, text in pool.stderr.items()}
+    if session.options.verbose:
+        told |= {f"stderr of adapter {number}:": text for number, text in enumerate(pool.logs, 1)}
+    for what, text in told.items():
+        if text.strip():
+            session.note(what, text)
+    for complaint in dict.fromkeys(pool.complaints):
+        session.note(f"note: {command}: {complaint}")

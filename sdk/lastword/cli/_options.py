@@ -15,8 +15,14 @@ from rich.console import Console
 
 from lastword.conformance._baseline import Baseline
 from lastword.conformance._cases import CHOICES, ConformanceError, Profile, Selection, load_profile, select
-from lastword.conformance._results import Case, CaseResult, Implementation, Kind, Listener, Run
+from lastword.conformance._junit import write as write_junit
+from lastword.conformance._printable import printable
+from lastword.conformance._progress import Progress
+from lastword.conformance._progress import listener as progress
+from lastword.conformance._report import write as write_report
+from lastword.conformance._results import Kind, Run
 from lastword.conformance._run import exit_status, failures
+from lastword.conformance._table import show
 
 _CHOOSE, _JUDGE, _SHOW = "Which cases", "What counts as failed", "What is shown and written"
 
@@ -72,7 +78,10 @@ Verbose = Annotated[
     typer.Option("--verbose", "-v", rich_help_panel=_SHOW, help="Show each case, what was on the wire and on stderr."),
 ]
 Trace = Annotated[bool, typer.Option("--trace", rich_help_panel=_SHOW, help="Show the wire of failures, in time.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", rich_help_panel=_SHOW, help="Show the summary only.")]
+Quiet = Annotated[
+    bool,
+    typer.Option("--quiet", "-q", rich_help_panel=_SHOW, help="Show what fails the run, a line each, and no more."),
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,18 +111,30 @@ class Session:
     profile: Profile | None
     console: Console
 
-    def listener(self) -> Listener | None:
-        """Who is told of the run while it goes on."""
-        return None if self.options.quiet else _Lines(self.console)
+    def listener(self) -> Progress:
+        """Who is told of the run while it goes on: a bar on a terminal. A context, so that Ctrl-C takes it away."""
+        return progress(Console(stderr=True, quiet=self.options.quiet))
 
     def conclude(self, run: Run) -> int:
         """Show the run, write what is to be written, and give the exit status."""
-        for each in failures(run):
-            result = each.result
-            self.console.print(f"{result.case.name}: {result.verdict}", *result.reasons, sep="\n  ", markup=False)
-        for line in run.stale:
-            self.console.print(f"stale: {line}", markup=False)
+        if self.options.quiet:
+            for each in failures(run):
+                print(each.result.case.name, each.result.verdict, sep=": ")
+            for line in run.stale:
+                print(line, "stale", sep=": ")
+        else:
+            show(run, self.console, verbose=self.options.verbose, trace=self.options.trace)
+        for path, write in ((self.options.report, write_report), (self.options.junit, write_junit)):
+            if path is not None:
+                try:
+                    write(run, path)
+                except OSError as error:
+                    raise ConformanceError(f"{path} cannot be written: {error.strerror}") from error
         return exit_status(run)
+
+    def note(self, what: str, text: str = "") -> None:
+        """Say something beside the results, on stderr, with the words of others that belong to it."""
+        print(what, *(printable(line) for line in text.strip().splitlines()), sep="\n  ", file=sys.stderr)
 
 
 def prepare(kind: Kind, options: Options) -> Session:
@@ -133,9 +154,12 @@ def prepare(kind: Kind, options: Options) -> Session:
 
 
 def _check_writable(path: Path) -> None:
+    there = path.exists()
     try:
         with path.open("a", encoding="utf-8"):
             pass
+        if not there:  # an interrupted run leaves nothing that looks like a report
+            path.unlink()
     except OSError as error:
         raise ConformanceError(f"{path} cannot be written: {error.strerror}") from error
 
@@ -151,19 +175,3 @@ def ends_well() -> Iterator[None]:
     except KeyboardInterrupt as error:
         print("lastword: interrupted", file=sys.stderr)
         raise typer.Exit(130) from error
-
-
-class _Lines:
-    """Tells of a run in lines."""
-
-    def __init__(self, console: Console) -> None:
-        self._console = console
-
-    def begins(self, implementation: Implementation, cases: int) -> None:
-        self._console.print(f"{implementation.name} {implementation.version}: {cases} cases")
-
-    def plays(self, case: Case) -> None:
-        pass
-
-    def ended(self, result: CaseResult) -> None:
-        self._console.print(f"{result.verdict:12} {result.case.name} {result.seconds:.2f} s", markup=False)

@@ -20,7 +20,6 @@ from lastword.conformance._results import Implementation, Verdict
 from lastword.conformance._schemas import violations
 
 PROTOCOL: Final = 1
-START_LIMIT: Final = 60.0  # s to the answer to start: an interpreter and a large library, on a busy machine
 _LEAVE: Final = 3.0  # s to leave after stop and EOF; then SIGTERM
 _TERM: Final = 1.0  # s to leave after SIGTERM; then SIGKILL
 _SHOWN: Final = 120  # characters of a line that is none of the protocol
@@ -52,7 +51,7 @@ class Adapter:
             raise ConformanceError(f"cannot start {shlex.join(command)}: {error.strerror}{hint}") from error
         self.kill = self._child.kill
 
-    def start(self, limit: float = START_LIMIT) -> Implementation:
+    def start(self, limit: float) -> Implementation:
         """Shake hands; raises ``AdapterFault`` that says what came instead."""
         until = time.monotonic() + limit
         self._send({"cmd": "start", "protocol": PROTOCOL})

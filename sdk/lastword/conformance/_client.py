@@ -1,217 +1,174 @@
-"""Plays client vectors: a scripted server on a real socket, one lastword client, and what the call came to.
+"""Plays client vectors: a scripted server on a real socket, a client that is asked for one call, and what it came to.
 
-The result is held against the vector's ``expect``; requests, connections and gaps are the server's own counts.
+Who is asked is the caller's: an adapter in another process (``_pool``), or a function in this one.
 """
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
+import json
 import socket
-import ssl
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from functools import partial
+from typing import Any, Final
 
-from lastword import AsyncClient, Client, LastwordError, Outcome, RetryPolicy, Timeouts
-from lastword._errors import outcome_of
-from lastword.conformance._result import Result, call_of, compare, compare_traffic, result_of
+from lastword.conformance._adapter import AdapterFault
+from lastword.conformance._result import unreported
+from lastword.conformance._results import Case, CaseResult, Verdict
+from lastword.conformance._said import steady
 from lastword.conformance._schemas import violations
+from lastword.conformance._trace import trace, wire
+from lastword.conformance._verdict import Fault, observed, reported, settle
 from lastword.testing import ScriptedServer
 
-Mode = Literal["sync", "async"]
+Ask = Callable[[Mapping[str, Any], float], Mapping[str, Any]]
+"""Has a client make one call (``schemas/adapter.json``: case) in so many seconds, and gives its answer: ``{"result": …}``
+or ``{"unable": …}``. ``AdapterFault`` if there is none, and then the client is gone."""
 
-_LONG: Final = Timeouts(connect=10, first_token=30, idle=30, total=50)
-_NO_CERTIFICATES: Final = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # the vectors speak plain HTTP; loading costs 50 ms
-_CANCELLED: Final = Outcome(
-    outcome="cancelled", code="cancelled", category="cancelled", message="the task was cancelled"
-)
+API_KEY: Final = "key-of-the-vectors"
+_MARGIN: Final = 10.0  # s; a client that has not answered by then does not wait for a slow machine
+_LATE: Final = 2.0  # s after `within_ms` in which an answer still comes; more is not worth the wait
+_BACK_OFF: Final = 9.0  # s that a client of its own mind may wait before a retry
+_PER_BYTE: Final = 0.0002  # s for a write of its own
+_CALL: Final[Mapping[str, Any]] = {
+    "endpoint": "chat",
+    "retries": 0,
+    "timeouts": {},
+    "cancel": None,
+    "repeat": 1,
+    "profile": None,
+    "max_event_bytes": None,
+}
 
 
 @dataclass(frozen=True, slots=True)
-class Played:
-    """What one call came to, and how long it took in seconds."""
+class _Told:
+    """What came of asking: an answer, or a fault; and after how many seconds."""
 
-    result: Result
-    error: LastwordError | None
+    answer: Mapping[str, Any]
+    fault: Fault | None
     seconds: float
 
 
-def play_client(vector: Mapping[str, Any], segmentation: str, mode: Mode) -> list[str]:
-    """Give what the client did otherwise than the vector wants; nothing if all is well."""
-    expect = vector["expect"]
-    with _address(vector, segmentation) as (base_url, server):
-        play = _sync if mode == "sync" else lambda v, url: asyncio.run(_async(v, url))
-        played = play(vector, base_url)
-    problems = compare(expect, played.result)
-    if server is not None:
-        problems += compare_traffic(expect, server)
-    if played.seconds * 1000 > expect.get("within_ms", float("inf")):
-        problems.append(f"the call took {played.seconds * 1000:.0f} ms, not {expect['within_ms']} at most")
-    if played.error is not None:
-        problems += violations("error", played.error.body)
-    return problems
+def play_client(case: Case, ask: Ask) -> CaseResult:
+    """Play one client vector with the client that ``ask`` speaks for, and judge it."""
+    vector = case.vector
+    with _address(case) as (base_url, server):
+        told = _ask(case, base_url, ask)
+    expect, result = vector["expect"], _with_text(vector, told.answer.get("result", {}))
+    known = json.dumps(vector, ensure_ascii=False)
+    calm = partial(steady, known=known, generated=_generated(server, known))
+    verdict, reasons = settle(_faults(expect, told, result, server, calm))
+    return CaseResult(
+        case,
+        verdict,
+        reasons,
+        said=calm(told.answer["result"]) if result else None,
+        wire=wire(vector, case.segmentation, server),
+        trace=trace(server.log or ()) if server else (),
+        seconds=told.seconds,
+        unreported=unreported(expect, result) if result else (),
+    )
+
+
+def call_of(vector: Mapping[str, Any]) -> dict[str, Any]:
+    """Give a vector's call with every default filled in, as adapters read it."""
+    call = {**_CALL, **vector["call"]}
+    body = call.pop("body", {})
+    if call["endpoint"] == "models":
+        request: dict[str, Any] = {}
+    elif call["endpoint"] == "completions":
+        request = {"model": "m", "prompt": "hi", "stream": call["stream"], **body}
+    else:
+        messages = [{"role": "user", "content": "hi"}]
+        request = {"model": "m", "messages": messages, "stream": call["stream"], **body}
+    return {**call, "request": request}
+
+
+def limit_of(case: Case) -> float:
+    """Seconds after which a client that did not answer hangs."""
+    expect, call = case.vector["expect"], case.vector["call"]
+    if "within_ms" in expect:
+        return float(expect["within_ms"]) / 1000 + _LATE
+    exchanges = case.vector["server"]
+    steps = [step for each in exchanges for step in (*each.get("before", ()), *each["steps"])]
+    silent = sum(step.get("delay_ms", 0) + step.get("within_ms", 0) for step in steps) / 1000
+    timers = sum(each or 0 for each in call.get("timeouts", {}).values())
+    waits = (
+        max(len(exchanges) - call.get("repeat", 1), 0) * _BACK_OFF + call.get("cancel", {}).get("after_ms", 0) / 1000
+    )
+    writes = sum(len(json.dumps(each)) for each in steps) if case.segmentation.isdigit() else 0
+    return float(silent + timers + waits + writes * _PER_BYTE + _MARGIN)
 
 
 @contextlib.contextmanager
-def _address(vector: Mapping[str, Any], segmentation: str) -> Iterator[tuple[str, ScriptedServer | None]]:
-    listening = vector.get("listening", "yes")
-    if listening != "no":
-        accepting: Literal["yes", "no"] = "no" if listening == "full" else "yes"
-        with ScriptedServer(vector["server"], segmentation=segmentation, accepting=accepting, strict=False) as server:
-            yield server.base_url, server
+def _address(case: Case) -> Iterator[tuple[str, ScriptedServer | None]]:
+    """Where the client finds the vector's server: a scripted one, one whose backlog is full, or none."""
+    listening = case.vector.get("listening", "yes")
+    if listening == "no":
+        with socket.socket() as taken:  # bound, not listening: nobody else can get the port, and connecting is refused
+            taken.bind(("127.0.0.1", 0))
+            yield f"http://127.0.0.1:{taken.getsockname()[1]}/v1", None
         return
-    with socket.socket() as taken:  # bound but not listening: nobody else can get the port, and connecting is refused
-        taken.bind(("127.0.0.1", 0))
-        yield f"http://127.0.0.1:{taken.getsockname()[1]}/v1", None
+    with ScriptedServer(
+        case.vector["server"],
+        segmentation=case.segmentation,
+        accepting="no" if listening == "full" else "yes",
+        strict=False,
+        keep_log=True,
+    ) as server:
+        yield server.base_url, server
 
 
-def _options(vector: Mapping[str, Any], base_url: str) -> dict[str, Any]:
-    call = vector["call"]
-    given = {name: getattr(_LONG, name) for name in ("connect", "first_token", "idle", "total")}
-    return {
-        "base_url": base_url,
-        "api_key": "key-of-the-vectors",
-        "timeouts": Timeouts(**{**given, **call.get("timeouts", {})}),
-        "retry": RetryPolicy(max_attempts=call.get("retries", 0) + 1, base_delay=0.05, max_delay=0.2),
-        "profile": call.get("profile"),
-        "ssl_context": _NO_CERTIFICATES,
-    }
-
-
-def _request(client: Any, call: Mapping[str, Any]) -> tuple[Callable[..., Any], dict[str, Any]]:
-    """Give the method of ``client`` that makes this call, and its arguments."""
-    if call.get("endpoint") == "models":
-        return client.models.list, {}
-    arguments: dict[str, Any] = {"model": "m", "stream": call["stream"] or None}
-    if call.get("endpoint") == "completions":
-        return client.completions.create, {**arguments, "prompt": "hi", **call.get("body", {})}
-    messages = [{"role": "user", "content": "hi"}]
-    return client.chat.completions.create, {**arguments, "messages": messages, **call.get("body", {})}
-
-
-def _sync(vector: Mapping[str, Any], base_url: str) -> Played:
-    call = vector["call"]
-    cancel = call.get("cancel", {})
-    with Client(**_options(vector, base_url)) as client:
-        for _ in range(call.get("repeat", 1)):
-            started = time.monotonic()
-            timer = threading.Timer(cancel.get("after_ms", 0) / 1000, client.close)
-            if "after_ms" in cancel:
-                timer.start()
-            if call["stream"]:
-                result, error = _read_stream(client, call)
-            else:
-                create, arguments = _request(client.with_outcome, call)
-                result, error = _whole(*create(**arguments))
-            timer.cancel()
-            played = Played(result, error, time.monotonic() - started)
-    return played
-
-
-def _read_stream(client: Client, call: Mapping[str, Any]) -> tuple[Result, LastwordError | None]:
-    create, arguments = _request(client, call)
+def _ask(case: Case, base_url: str, ask: Ask) -> _Told:
+    message = {"base_url": base_url, "api_key": API_KEY, "call": call_of(case.vector)}
+    limit = limit_of(case)
+    within = case.vector["expect"].get("within_ms")
+    late = f"no answer within the {within} ms that the vector gives" if within else f"no answer within {limit:.0f} s"
+    started = time.monotonic()
     try:
-        stream = create(**arguments)
-    except LastwordError as error:
-        return _refused(error), error
-    reading = _Reading(stream, call)
-    try:
-        for chunk in stream:
-            if reading.last(chunk):
-                stream.close()
-                break
-    except LastwordError as error:
-        return reading.result(error), error
-    return reading.result(None), None
+        answer = ask(message, limit)
+    except AdapterFault as fault:
+        reason = late if fault.verdict is Verdict.HANG else fault.reason
+        return _Told({}, Fault(fault.verdict, reason), time.monotonic() - started)
+    seconds = time.monotonic() - started
+    if within is not None and seconds * 1000 > within:
+        return _Told(answer, Fault(Verdict.HANG, late), seconds)
+    return _Told(answer, None, seconds)
 
 
-async def _async(vector: Mapping[str, Any], base_url: str) -> Played:
-    call = vector["call"]
-    cancel = call.get("cancel", {})
-    async with AsyncClient(**_options(vector, base_url)) as client:
-        for _ in range(call.get("repeat", 1)):
-            started = time.monotonic()
-            readings: list[_Reading] = []
-            task = asyncio.ensure_future(_call_async(client, call, readings))
-            if "after_ms" in cancel:
-                asyncio.get_running_loop().call_later(cancel["after_ms"] / 1000, task.cancel)
-            try:
-                result, error = await task
-            except asyncio.CancelledError:  # the caller's own cancellation reaches the caller, as it must
-                result, error = (readings[0].result(None) if readings else _refused(None)), None
-            played = Played(result, error, time.monotonic() - started)
-    return played
+def _faults(
+    expect: Mapping[str, Any],
+    told: _Told,
+    result: dict[str, Any],
+    server: ScriptedServer | None,
+    calm: Callable[[str], str],
+) -> Iterator[Fault]:
+    if told.fault is not None:
+        yield told.fault
+    if "unable" in told.answer:
+        yield Fault(Verdict.UNABLE, f"the adapter could not try: {calm(told.answer['unable'])}")
+    elif not told.answer:  # the client is gone: what it did with its socket, or did not do any more, is no finding
+        if server is not None and len(server.requests) > expect["requests"]:
+            yield Fault(Verdict.OVER_RETRY, f"the server counted more than {expect['requests']} requests")
+    else:
+        if wrong := violations("outcome", result):
+            yield Fault(Verdict.CRASH, calm(f"the result is no outcome of the contract: {wrong[0]}"))
+        else:
+            yield from (Fault(fault.verdict, calm(fault.reason)) for fault in reported(expect, result))
+        if server is not None:
+            yield from observed(expect, server, calm)
 
 
-async def _call_async(
-    client: AsyncClient, call: Mapping[str, Any], readings: list[_Reading]
-) -> tuple[Result, LastwordError | None]:
-    if not call["stream"]:
-        create, arguments = _request(client.with_outcome, call)
-        return _whole(*await create(**arguments))
-    create, arguments = _request(client, call)
-    try:
-        stream = await create(**arguments)
-    except LastwordError as error:
-        return _refused(error), error
-    reading = _Reading(stream, call)
-    readings.append(reading)
-    try:
-        async for chunk in stream:
-            if reading.last(chunk):
-                await stream.aclose()
-                break
-    except LastwordError as error:
-        return reading.result(error), error
-    return reading.result(None), None
+def _with_text(vector: Mapping[str, Any], result: Mapping[str, Any]) -> dict[str, Any]:
+    """A client that streamed, or that says it has a whole answer, could have text: it says so or it has none."""
+    could = vector["call"]["stream"] or result.get("outcome") == "completed"
+    return {"text": "", **result} if result and could and "text" in vector["expect"] else dict(result)
 
 
-class _Reading:
-    """What the chunks of a stream said, put together without the stream's own help."""
-
-    def __init__(self, stream: Any, call: Mapping[str, Any]) -> None:
-        self._stream = stream
-        self._limit = call.get("cancel", {}).get("after_events")
-        self._chunks = 0
-        self._texts: dict[int, str] = {}
-
-    def last(self, chunk: Any) -> bool:
-        """Take a chunk; true if the caller leaves after it."""
-        self._chunks += 1
-        for choice in chunk.choices:
-            text = choice.delta.content if hasattr(choice, "delta") else choice.text
-            self._texts[choice.index] = self._texts.get(choice.index, "") + (text or "")
-        return bool(self._chunks == self._limit)
-
-    def result(self, error: LastwordError | None) -> Result:
-        stream, outcome = self._stream, self._stream.outcome
-        assert stream.text == self._texts.get(0, ""), "the stream's text is not what its chunks said"
-        if error is not None:
-            assert outcome.error is error
-            assert {**dict.fromkeys(self._texts, ""), **error.partial.texts} == self._texts, "partial is not what came"
-        return result_of(
-            outcome, texts=self._texts, tool_calls=[call_of(call) for call in stream.tool_calls], error=error
-        )
-
-
-def _refused(error: LastwordError | None) -> Result:
-    """A stream that was never opened."""
-    outcome = _CANCELLED if error is None else outcome_of(error)
-    return result_of(outcome, texts=error.partial.texts if error else {}, tool_calls=(), error=error)
-
-
-def _whole(value: Any, outcome: Outcome) -> tuple[Result, LastwordError | None]:
-    error = outcome.error if isinstance(outcome.error, LastwordError) else None
-    texts: dict[int, str] = dict(error.partial.texts) if error else {}
-    calls: list[dict[str, object]] = []
-    for choice in getattr(value, "choices", None) or ():
-        message = getattr(choice, "message", None)
-        texts[choice.index] = (choice.text if message is None else message.content) or ""
-        calls += [
-            {"id": call.id, "name": call.function.name, "arguments": call.function.arguments}
-            for call in getattr(message, "tool_calls", None) or ()
-        ]
-    return result_of(outcome, texts=texts, tool_calls=calls, error=error), error
+def _generated(server: ScriptedServer | None, known: str) -> dict[str, str]:
+    """The request ids that the client made up."""
+    headers = (header for request in (server.requests if server else ()) for header in request.headers.items())
+    return {value: "$request_id" for name, value in headers if name.endswith("request-id") and value not in known}

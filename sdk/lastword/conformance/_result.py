@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from lastword.conformance._schemas import violations
@@ -10,7 +10,6 @@ from lastword.conformance._schemas import violations
 if TYPE_CHECKING:
     from lastword._errors import LastwordError
     from lastword._outcome import Outcome, ToolCall
-    from lastword.testing import ScriptedServer
 
 Result = dict[str, Any]
 
@@ -61,46 +60,39 @@ def call_of(call: ToolCall) -> dict[str, object]:
 
 
 def compare(expect: Mapping[str, Any], result: Result) -> list[str]:
-    """Hold a result against a vector's ``expect``; one sentence for each difference."""
-    problems = violations("outcome", result)
+    """Hold a whole result against a vector's ``expect``; one sentence for each difference."""
+    return violations("outcome", result) + [sentence for _, sentence in differences(expect, result)]
+
+
+def differences(expect: Mapping[str, Any], result: Result) -> Iterator[tuple[str, str]]:
+    """Give each member that is not as expected, and a sentence on it. Members that ``result`` lacks are passed over."""
     accepted = [expect["code"], *expect.get("codes_also_accepted", ())]
+    message = result.get("message") or ""
     if result["outcome"] != expect["outcome"]:
-        problems.append(f"outcome is {result['outcome']} ({result['code']}), not {expect['outcome']}")
+        yield "outcome", f"outcome is {result['outcome']} ({result['code']}), not {expect['outcome']}"
     if result["code"] not in accepted:
-        problems.append(f"code is {result['code']}, not {' or '.join(map(str, accepted))}: {result['message']}")
-    problems += [
-        f"{name} is {result[name]!r}, not {expect[name]!r}"
-        for name in _EQUAL
-        if name in expect and result[name] != expect[name]
-    ]
+        said = f": {message}" if message else ""
+        yield "code", f"code is {result['code']}, not {' or '.join(map(str, accepted))}{said}"
+    for name in _EQUAL:
+        if name in expect and name in result and result[name] != expect[name]:
+            yield name, f"{name} is {result[name]!r}, not {expect[name]!r}"
     for name, value in expect.get("details", {}).items():
-        if result["details"].get(name) != value:
-            problems.append(f"details has {name} {result['details'].get(name)!r}, not {value!r}")
+        if "details" in result and result["details"].get(name) != value:
+            yield "details", f"details has {name} {result['details'].get(name)!r}, not {value!r}"
     for part in expect.get("message_contains", ()):
-        if part not in (result["message"] or ""):
-            problems.append(f"message lacks {part!r}: {result['message']}")
-    if "warnings" in expect and len(result["warnings"]) != expect["warnings"]:
-        problems.append(f"warnings are {result['warnings']}, not {expect['warnings']} of them")
-    if "tool_calls" in expect:
-        wanted = expect["tool_calls"]
-        given = [{name: call[name] for name in each} for each, call in zip(wanted, result["tool_calls"], strict=False)]
-        if given != wanted or len(result["tool_calls"]) != len(wanted):
-            problems.append(f"tool_calls are {result['tool_calls']}, not {wanted}")
-    return problems
+        if "message" in result and part not in message:
+            yield "message", f"message lacks {part!r}: {message}"
+    if "warnings" in expect and "warnings" in result and len(result["warnings"]) != expect["warnings"]:
+        yield "warnings", f"warnings are {result['warnings']}, not {expect['warnings']} of them"
+    if "tool_calls" in expect and "tool_calls" in result:
+        wanted, calls = expect["tool_calls"], result["tool_calls"]
+        given = [{name: call.get(name) for name in each} for each, call in zip(wanted, calls, strict=False)]
+        if given != wanted or len(calls) != len(wanted):
+            yield "tool_calls", f"tool_calls are {calls}, not {wanted}"
 
 
-def compare_traffic(expect: Mapping[str, Any], server: ScriptedServer) -> list[str]:
-    """Hold the server's own log against a vector's ``expect``."""
-    problems = list(server.problems)
-    counts = {"requests": len(server.requests), "connections": server.connections}
-    problems += [
-        f"the server counted {count} {name}, not {expect[name]}"
-        for name, count in counts.items()
-        if name in expect and count != expect[name]
-    ]
-    answered = zip(server.requests, server.requests[1:], strict=False)
-    gaps = [(after.at - (before.ended_at or after.at)) * 1000 for before, after in answered]
-    for number, (gap, wanted) in enumerate(zip(gaps, expect.get("gaps_ms", ()), strict=False), 1):
-        if not wanted.get("min", 0) <= gap <= wanted.get("max", gap):
-            problems.append(f"the client waited {gap:.0f} ms before retry {number}, not {wanted}")
-    return problems
+def unreported(expect: Mapping[str, Any], result: Result) -> tuple[str, ...]:
+    """The members that a vector expects and a client has no notion of, so that they cannot be compared."""
+    named = {"message_contains": "message"}
+    members = (*_EQUAL, "details", "message_contains", "warnings", "tool_calls")
+    return tuple(named.get(name, name) for name in members if name in expect and named.get(name, name) not in result)

@@ -1,0 +1,76 @@
+"""Holds what a client reported, and what the server counted, against a vector; the worst fault is the verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from lastword.conformance._result import differences
+from lastword.conformance._results import Verdict
+
+if TYPE_CHECKING:
+    from lastword.testing import Received, ScriptedServer
+
+_WORST_FIRST: Final = {verdict: place for place, verdict in enumerate(Verdict)}
+
+
+class Fault(NamedTuple):
+    """One thing that is not as the vector wants it, and how bad that is. The reason is the same in every run."""
+
+    verdict: Verdict
+    reason: str
+
+
+def settle(faults: Iterable[Fault]) -> tuple[Verdict, tuple[str, ...]]:
+    """Give the worst verdict, and every reason, the worst first."""
+    ordered = sorted(faults, key=lambda fault: _WORST_FIRST[fault.verdict])
+    return (ordered[0].verdict if ordered else Verdict.RIGHT), tuple(dict.fromkeys(fault.reason for fault in ordered))
+
+
+def reported(expect: Mapping[str, Any], result: Mapping[str, Any]) -> Iterator[Fault]:
+    """What is wrong with the client's own account."""
+    completed = "completed" in (expect["outcome"], result["outcome"])
+    for member, reason in differences(expect, dict(result)):
+        if member == "outcome" and result["outcome"] == "completed":
+            yield Fault(Verdict.SILENT, reason)
+        elif member == "outcome" and completed:
+            yield Fault(Verdict.FALSE_ALARM, reason)
+        elif member in ("outcome", "category", "retryable") or (member == "code" and not completed):
+            yield Fault(Verdict.WRONG_CODE, reason)
+        elif member != "code":  # that of a call which one side takes for completed says nothing more
+            yield Fault(Verdict.DETAIL, reason)
+
+
+def observed(expect: Mapping[str, Any], server: ScriptedServer, calm: Callable[[str], str]) -> Iterator[Fault]:
+    """What is wrong by the server's own count, whatever the client says; ``calm`` takes out what differs between runs."""
+    yield from _counted("requests", len(server.requests), expect.get("requests"), Verdict.OVER_RETRY)
+    yield from _counted("connections", server.connections, expect.get("connections"), Verdict.LEAK)
+    yield from _waited(expect, server.requests)
+    for number, request in enumerate(server.requests, 1):
+        if request.stayed is not None:
+            yield Fault(
+                Verdict.LEAK, f"request {number}: the client had not left within {request.stayed * 1000:.0f} ms"
+            )
+        for difference in request.differences:
+            yield Fault(Verdict.DETAIL, f"request {number}: {calm(difference)}")
+        if request.unsent:
+            yield Fault(Verdict.DETAIL, f"request {number}: the client left before the answer was over")
+        elif not request.answered and not request.problems:
+            yield Fault(Verdict.DETAIL, f"request {number}: its script was not played to the end")
+
+
+def _counted(what: str, count: int, wanted: int | None, too_many: Verdict) -> Iterator[Fault]:
+    if wanted is None or count == wanted:
+        return
+    verdict = too_many if count > wanted else Verdict.DETAIL
+    yield Fault(verdict, f"the server counted {count} {what}, not {wanted}")
+
+
+def _waited(expect: Mapping[str, Any], requests: list[Received]) -> Iterator[Fault]:
+    gaps = [(after.at - (before.ended_at or after.at)) * 1000 for before, after in pairwise(requests)]
+    for number, (gap, wanted) in enumerate(zip(gaps, expect.get("gaps_ms", ()), strict=False), 1):
+        if gap < wanted.get("min", 0):
+            yield Fault(Verdict.DETAIL, f"retry {number} came earlier than {wanted['min']} ms after the answer")
+        if gap > wanted.get("max", gap):
+            yield Fault(Verdict.DETAIL, f"retry {number} came later than {wanted['max']} ms after the answer")
