@@ -4,8 +4,8 @@
     scripts/generate.py            write the files
     scripts/generate.py --check    write nothing; exit 1 and name the files that are stale
 
-Sources: contract/VERSION, registry.json, dialects.json, SPEC.md.  Only the standard library is used, so that it runs before
-anything is installed.
+Sources: contract/VERSION, registry.json, dialects.json, SPEC.md, schemas and vectors; the reports in docs/conformance/.  Only
+the standard library is used, so that it runs before anything is installed.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from generators import codes_doc, codes_py, draft_profile, spec_index
+from generators import codes_doc, codes_py, draft_profile, scoreboard, spec_index
 from generators.contract_files import Contract, load
 
 
@@ -27,6 +27,7 @@ def outputs(root: Path, contract: Contract) -> dict[Path, str]:
         root / "docs/codes.md": codes_doc.render(contract),
         root / "contract/profiles/draft.json": draft_profile.render(contract, root / "contract/vectors"),
         spec: spec_index.render(spec.read_text(encoding="utf-8")),
+        **scoreboard.render(root),
     }
 
 
