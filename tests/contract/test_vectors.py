@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,6 @@ from tests.contract.conftest import ROOT, Errors
 from lastword import _codes, _contract
 
 FILES = sorted((ROOT / "contract/vectors").glob("*/*.json"))
-CAPABILITIES = {"retry", "cancel", "timers", "deadline", "profiles", "headers", "limits", "completions", "models"}
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}/{path.stem}")
@@ -34,9 +34,8 @@ def test_ids_and_descriptions_are_unique(all_vectors: dict[str, list[dict[str, A
 
 
 def test_every_code_is_used_or_excused(all_vectors: dict[str, list[dict[str, Any]]]) -> None:
-    """Each code is what some vector ends in or has a server say, or there is a reason why not."""
-    used = {vector["expect"]["code"] for kind in all_vectors.values() for vector in kind}
-    used |= set(_mentioned(all_vectors))
+    """Each code is what some vector ends in or has a server say, or there is a reason why not; never both."""
+    used = set(_mentioned(all_vectors))
     excused = set(_contract.load("coverage.json")["codes"])
     assert set(_codes.CODES) - used == excused
 
@@ -53,8 +52,8 @@ def _mentioned(value: object) -> set[str]:
 
 def test_expected_code_agrees_with_the_registry(all_vectors: dict[str, list[dict[str, Any]]]) -> None:
     """A vector's outcome and category are those that the registry gives for its code."""
-    for kind in all_vectors.values():
-        for vector in kind:
+    for kind in ("client", "decode", "retry"):
+        for vector in all_vectors[kind]:
             expect = vector["expect"]
             for code in [expect["code"], *expect.get("codes_also_accepted", [])]:
                 info = _codes.CODES.get(code)
@@ -64,21 +63,66 @@ def test_expected_code_agrees_with_the_registry(all_vectors: dict[str, list[dict
 
 
 def test_needs_are_declared(all_vectors: dict[str, list[dict[str, Any]]]) -> None:
-    """A client vector needs what its call uses, and only known capabilities are asked for."""
+    """A client vector needs what its call uses and what its answer takes to be read, and nothing else."""
     for vector in all_vectors["client"]:
         call = vector["call"]
+        body, timeouts = call.get("body", {}), call.get("timeouts", {})
+        told = json.dumps([vector["server"], vector["expect"]])
         needed = {
             "retry": bool(call.get("retries")),
             "cancel": "cancel" in call,
-            "deadline": "total" in call.get("timeouts", {}),
-            "timers": bool({"first_token", "idle"} & set(call.get("timeouts", {}))),
+            "connect": "connect" in timeouts,
+            "first_token": "first_token" in timeouts,
+            "idle": "idle" in timeouts,
+            "deadline": "total" in timeouts,
             "profiles": "profile" in call,
+            "headers": any({"HDR-1", "HDR-2", "HDR-3"} & set(vector["requirements"])),
             "completions": call.get("endpoint") == "completions",
             "models": call.get("endpoint") == "models",
+            "choices": choices_of(body) > 1,
+            "tools": '"tool_calls": [' in told or '"function_call": {' in told,
         }
-        assert {name for name, used in needed.items() if used} <= set(vector.get("needs", [])), vector["id"]
-    asked = {name for kind in all_vectors.values() for vector in kind for name in vector.get("needs", [])}
-    assert asked <= CAPABILITIES
+        assert {name for name, used in needed.items() if used} == set(vector.get("needs", [])), vector["id"]
+
+
+def choices_of(body: dict[str, Any]) -> int:
+    """How many choices a request asks for: n times the number of prompts (OUT-3)."""
+    prompt = body.get("prompt")
+    several = isinstance(prompt, list) and bool(prompt) and isinstance(prompt[0], str | list)
+    return int(body.get("n", 1)) * (len(prompt) if several else 1)
+
+
+def test_needs_are_capabilities(all_vectors: dict[str, list[dict[str, Any]]], registry: dict[str, Any]) -> None:
+    """What vectors need is a capability of whoever they test; each is listed once, and each is needed by one at least."""
+    listed = [(row["of"], row["capability"]) for row in registry["capabilities"]]
+    needed = {
+        ("server" if kind == "server" else "client", name)
+        for kind, vectors in all_vectors.items()
+        for vector in vectors
+        for name in vector.get("needs", [])
+    }
+    assert (len(listed), set(listed)) == (len(set(listed)), needed)
+
+
+def test_what_is_our_choice_says_so(all_vectors: dict[str, list[dict[str, Any]]]) -> None:
+    """The rules that SPEC.md calls choices, and codes that only this contract has, are marked wherever a client meets them."""
+    for vector in [*all_vectors["client"], *all_vectors["decode"]]:
+        expect, rules = vector["expect"], set(vector["requirements"])
+        marked = {
+            expect["code"] == "unknown_finish_reason",
+            "STR-4" in rules and "STR-2" not in rules and expect["outcome"] == "incomplete",
+            "CLS-10" in rules,
+            vector["id"].startswith("body/") and finer_than_status(vector),
+        }
+        assert True not in marked or "choice" in vector, vector["id"]
+
+
+def finer_than_status(vector: dict[str, Any]) -> bool:
+    """Whether a client that goes by the status alone ends up in the same category under another code, one of our own."""
+    (exchange,), code = vector["server"], _codes.CODES.get(vector["expect"]["code"])
+    known = _codes.CODES[_codes.STATUS_CODES.get(exchange["status"], "invalid_request_error")]
+    shared = {"context_length_exceeded", "model_not_found", "quota_exceeded", "content_filtered", "rate_limit_exceeded"}
+    return code is not None and code != known and code.category == known.category and code.code not in shared
 
 
 def test_profiles_named_by_vectors_exist(all_vectors: dict[str, list[dict[str, Any]]]) -> None:
