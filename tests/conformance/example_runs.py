@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
 from typing import Any, Final
 
 from lastword._contract import vectors
+from lastword.conformance import _report
 from lastword.conformance._results import Case, CaseResult, Entry, Implementation, Kind, Run, Verdict
 
 NASTY: Final = "\x1b[31m<script>alert('x')</script>\x00\u202e]]>&\"\ud800\uffff\x0b|`"
@@ -69,10 +72,13 @@ def invented(name: str, *, language: str = "python", kind: Kind = "client", faul
     return run_of(*entries, kind=kind, implementation=made, profile="draft")
 
 
-def _cases(kind: Kind) -> Iterator[Case]:
-    for vector in vectors("client"):
-        for segmentation in vector.get("segmentations", ("event",)):
-            yield Case(kind, vector, segmentation)
+@cache
+def _cases(kind: Kind) -> list[Case]:
+    return [
+        Case(kind, vector, segmentation)
+        for vector in vectors("client")
+        for segmentation in vector.get("segmentations", ("event",))
+    ]
 
 
 def _invented(case: Case, declared: frozenset[str], chance: random.Random, faults: float) -> Entry:
@@ -84,6 +90,19 @@ def _invented(case: Case, declared: frozenset[str], chance: random.Random, fault
     return Entry(result_of(case, verdict), known="it has no such notion" if chance.random() < 0.7 else None)
 
 
-def with_choice(vector: Mapping[str, Any]) -> dict[str, Any]:
-    """The vector as one whose expectation is the contract's own choice."""
-    return {**vector, "choice": "Many servers end so; the contract asks for the last word all the same."}
+def checkout_with(root: Path, runs: Mapping[str, Run]) -> Path:
+    """A checkout of this contract with these reports, by file name."""
+    (root / "docs/conformance").mkdir(parents=True)
+    (root / "contract").symlink_to(Path(__file__).parents[2] / "contract")
+    for name, run in runs.items():
+        _report.write(run, root / f"docs/conformance/{name}.json")
+    return root
+
+
+def many_runs() -> dict[str, Run]:
+    """As many runs as the scoreboard will have one day; three of them without a fault."""
+    clients = {f"client-{number}": f"client {number} with a name" for number in range(12)}
+    runs = {key: invented(name, language="javascript" if "1" in key else "python") for key, name in clients.items()}
+    runs |= {f"right-{number}": invented(f"Right {number}", faults=0, note="It is by the book.") for number in range(3)}
+    servers = {f"server-{number}": invented(f"server {number}", kind="server", faults=0.4) for number in range(5)}
+    return runs | servers
