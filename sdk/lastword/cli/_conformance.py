@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from lastword.cli import _options as shared
+from lastword.cli._list import list_vectors
 from lastword.conformance._cases import ConformanceError
 from lastword.conformance._pool import START_LIMIT, AdapterPool
 from lastword.conformance._run import run as play_all
@@ -18,13 +19,15 @@ app = typer.Typer(
     help="Show how a client or a server behaves when things go wrong: what it says of each ending, and what it does.",
 )
 
-Command = Annotated[list[str] | None, typer.Argument(metavar="-- CMD...", help="Your adapter, with its arguments.")]
+app.command("list")(list_vectors)
+
+Command = Annotated[list[str] | None, typer.Argument(metavar="CMD", help="Your adapter, with its arguments.")]
 StartLimit = Annotated[
     float, typer.Option(min=0.1, metavar="SECONDS", help="How long the adapter may take to start, and to answer first.")
 ]
 
 
-@app.command()
+@app.command(options_metavar="[OPTIONS] --")
 def client(
     command: Command = None,
     *,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -75,9 +76,11 @@ JUnitPath = Annotated[
 ]
 Verbose = Annotated[
     bool,
-    typer.Option("--verbose", "-v", rich_help_panel=_SHOW, help="Show each case, what was on the wire and on stderr."),
+    typer.Option("--verbose", "-v", rich_help_panel=_SHOW, help="Show every case, and what adapters wrote to stderr."),
 ]
-Trace = Annotated[bool, typer.Option("--trace", rich_help_panel=_SHOW, help="Show the wire of failures, in time.")]
+Trace = Annotated[
+    bool, typer.Option("--trace", rich_help_panel=_SHOW, help="Show what was on the wire of each failure, with times.")
+]
 Quiet = Annotated[
     bool,
     typer.Option("--quiet", "-q", rich_help_panel=_SHOW, help="Show what fails the run, a line each, and no more."),
@@ -164,14 +167,30 @@ def _check_writable(path: Path) -> None:
         raise ConformanceError(f"{path} cannot be written: {error.strerror}") from error
 
 
+class _EndedError(KeyboardInterrupt):
+    """A signal that ends the process and would leave adapters behind, on its way through the same exits as Ctrl-C."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self.number = number
+
+
+def _end(number: int, _: object) -> None:
+    raise _EndedError(number)
+
+
 @contextlib.contextmanager
 def ends_well() -> Iterator[None]:
     """Turn what stops a command into one sentence and its exit status: 2 for what could not be run, 130 for Ctrl-C."""
+    for each in (signal.SIGTERM, signal.SIGHUP) if os.name == "posix" else ():
+        if signal.getsignal(each) is signal.SIG_DFL:  # nohup has its way
+            signal.signal(each, _end)
     try:
         yield
     except ConformanceError as error:
         print(f"lastword: {error}", file=sys.stderr)
         raise typer.Exit(2) from error
     except KeyboardInterrupt as error:
+        number = error.number if isinstance(error, _EndedError) else signal.SIGINT
         print("lastword: interrupted", file=sys.stderr)
-        raise typer.Exit(130) from error
+        raise typer.Exit(128 + number) from error

@@ -86,9 +86,12 @@ def select(kind: Kind, *, run: Sequence[str] = (), skip: Sequence[str] = (), seg
 def matches(pattern: str, name: str) -> bool:
     """Whether a pattern names a case: ``*`` within one component, ``**`` over any number of them.
 
-    A pattern without ``@`` names the vector under every segmentation.
+    A pattern without ``@`` names the vector under every segmentation; ``@event`` is the one that names do not spell out.
     """
-    return _expression(pattern).fullmatch(name if "@" in pattern else name.partition("@")[0]) is not None
+    vector, _, segmentation = name.partition("@")
+    return (
+        _expression(pattern).fullmatch(f"{vector}@{segmentation or 'event'}" if "@" in pattern else vector) is not None
+    )
 
 
 @cache

@@ -1,0 +1,90 @@
+"""``lastword conformance list``: what the suite consists of."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from enum import StrEnum
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from lastword._contract import vectors
+from lastword.cli._options import ends_well
+from lastword.conformance._cases import ConformanceError, matches
+
+
+class Kinds(StrEnum):
+    """The kinds of vectors, as ``--kind`` takes them."""
+
+    CLIENT = "client"
+    SERVER = "server"
+    DECODE = "decode"
+    RETRY = "retry"
+
+
+def list_vectors(
+    patterns: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[PATTERN]...", help="Only these: 'ending/*', '**'.", show_default=False),
+    ] = None,
+    *,
+    kind: Annotated[
+        list[Kinds] | None, typer.Option(help="Only this kind. May be repeated.", show_default="all")
+    ] = None,
+    requirements: Annotated[
+        bool, typer.Option("--requirements", help="With the rules of SPEC.md that each shows.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="As a JSON list, with everything that is said here.")] = False,
+) -> None:
+    """List the vectors: what is tried with clients and servers, and what a decoder and a retry loop can be held against.
+
+    [bold]Example[/bold]: lastword conformance list --kind client 'ending/*'
+    """
+    with ends_well():
+        found = list(_found(kind or list(Kinds), patterns or []))
+        if not found:
+            raise ConformanceError(f"no vector is named by {', '.join(map(repr, patterns or kind or ['anything']))}")
+        if as_json:
+            typer.echo(json.dumps(found, indent=2, ensure_ascii=False))
+        else:
+            _show(found, requirements=requirements)
+
+
+def _found(kinds: list[Kinds], patterns: list[str]) -> Iterator[dict[str, Any]]:
+    for kind in kinds:
+        for vector in vectors(kind):
+            if not patterns or any(matches(pattern, vector["id"]) for pattern in patterns):
+                yield {
+                    "kind": kind.value,
+                    "id": vector["id"],
+                    "description": vector["description"],
+                    "requirements": vector["requirements"],
+                    "needs": vector.get("needs", []),
+                    "segmentations": vector.get("segmentations", ["event"]),
+                    "choice": vector.get("choice"),
+                }
+
+
+def _show(found: list[dict[str, Any]], *, requirements: bool) -> None:
+    console = Console(highlight=False)
+    rows = [_row(each, requirements=requirements) for each in found]
+    if not console.is_terminal:  # a line each, for grep and cut
+        typer.echo("\n".join("\t".join(row) for row in rows))
+        return
+    table = Table.grid(padding=(0, 2))
+    for column in range(len(rows[0])):
+        table.add_column(no_wrap=column < len(rows[0]) - 1, overflow="fold")
+    for row in rows:
+        table.add_row(*row)
+    console.print(table)
+    counted = {kind: sum(each["kind"] == kind for each in found) for kind in Kinds}
+    console.print(", ".join(f"{count} {kind}" for kind, count in counted.items() if count), style="dim")
+
+
+def _row(each: dict[str, Any], *, requirements: bool) -> list[str]:
+    rules = [" ".join(each["requirements"])] if requirements else []
+    needs = f" (needs {', '.join(each['needs'])})" if each["needs"] else ""
+    return [each["kind"], each["id"], *rules, each["description"] + needs]

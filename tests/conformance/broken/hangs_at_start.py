@@ -1,0 +1,5 @@
+"""Never answers start."""
+
+import time
+
+time.sleep(600)

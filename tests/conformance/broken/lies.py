@@ -1,0 +1,5 @@
+"""Reports every answer as a whole one."""
+
+from loop import answer, say, serve
+
+serve(lambda message: say(answer(message)))
