@@ -1,0 +1,100 @@
+"""What can be found out of a server before the first case: its model, name, context, and how to see its engine at work."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from lastword.conformance._cases import ConformanceError
+from lastword.conformance._server_request import Target, request_of
+from lastword.conformance._server_wire import Answer, Asking
+
+_SECONDS: Final = 10.0
+# Requests at work and waiting, as engines' own metrics name them. The first row of which one is there is taken.
+_GAUGES: Final = (
+    ("vllm:num_requests_running", "vllm:num_requests_waiting"),
+    ("llamacpp:requests_processing", "llamacpp:requests_deferred"),
+    ("sglang:num_running_reqs", "sglang:num_queue_reqs"),
+    ("tgi_batch_current_size", "tgi_queue_size"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Gauge:
+    """Reads an engine's own count of what it is doing."""
+
+    target: Target
+    names: tuple[str, ...]
+
+    async def at_work(self) -> int:
+        """Requests at work and waiting; -1 where it does not tell just now."""
+        counts = _counts((await get(self.target, "/metrics")).body.decode("utf-8", "replace"), self.names)
+        return round(sum(counts.values())) if counts else -1
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a server tells of itself."""
+
+    target: Target
+    name: str
+    version: str
+    gauge: Gauge | None
+
+
+async def get(target: Target, path: str) -> Answer:
+    """Fetch a path, whatever comes of it."""
+    call = {"stream": False, "method": "GET", "path": path}
+    return await Asking(target, request_of(target, call, "probe"), limit=_SECONDS).run()
+
+
+def look(target: Target, *, model: str | None) -> Found:
+    """Ask the server; ``ConformanceError`` if nothing answers, or if it has no model and none was named."""
+    return asyncio.run(_look(target, model))
+
+
+async def _look(target: Target, model: str | None) -> Found:
+    answer = await get(target, "/v1/models")
+    if answer.status is None:
+        raise ConformanceError(
+            f"nothing answers at {target.url} ({answer.end}): start the server, or give its command after --"
+        )
+    listed = _document(answer).get("data")
+    first = listed[0] if isinstance(listed, list) and listed and isinstance(listed[0], Mapping) else {}
+    model = model or first.get("id")
+    if not isinstance(model, str):
+        raise ConformanceError(f"{target.url}/v1/models names no model: give one with --model")
+    own = next((each for each in listed or () if isinstance(each, Mapping) and each.get("id") == model), first)
+    context = target.context or _context(own)
+    target = replace(target, model=model, context=context)
+    metrics = (await get(target, "/metrics")).body.decode("utf-8", "replace")
+    names = next((row for row in _GAUGES if _counts(metrics, row)), None)
+    version = _document(await get(target, "/version")).get("version")
+    name = next((str(value) for value in (first.get("owned_by"), *answer.values("server")) if value), "server")
+    return Found(target, name, str(version or ""), Gauge(target, names) if names else None)
+
+
+def _context(model: Mapping[str, Any]) -> int | None:
+    meta = model.get("meta")
+    found = model.get("max_model_len") or (meta.get("n_ctx") if isinstance(meta, Mapping) else None)
+    return found if isinstance(found, int) and found > 0 else None
+
+
+def _counts(text: str, names: tuple[str, ...]) -> dict[str, float]:
+    found: dict[str, float] = {}
+    for name, value in re.findall(r"^([\w:]+)(?:\{[^}]*\})? ([\d.eE+-]+)", text, re.MULTILINE):
+        if name in names:
+            found[name] = found.get(name, 0.0) + float(value)
+    return found
+
+
+def _document(answer: Answer) -> Mapping[str, Any]:
+    try:
+        parsed = json.loads(bytes(answer.body))
+    except ValueError:
+        return {}
+    return parsed if answer.status == 200 and isinstance(parsed, Mapping) else {}

@@ -1,0 +1,128 @@
+"""The server under test as a process of ours: started, waited for, told to end, and ended with all that it started."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import os
+import shlex
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Sequence
+from typing import Final
+
+from lastword.conformance._cases import ConformanceError
+from lastword.conformance._server_request import Target
+
+PATIENCE: Final = 180.0
+"""Seconds that a server has to answer for the first time: engines load models."""
+_TO_LEAVE: Final = 5.0  # s between SIGTERM and SIGKILL when the run is over
+_TAIL: Final = 30  # lines of the server's output that an error shows
+_NOT_YET: Final = 503
+
+
+class ServerProcess:
+    """``command`` with ``{upstream}``, ``{upstream_port}``, ``{port}`` and ``{url}`` filled in; starts as often as is needed."""
+
+    def __init__(
+        self, command: Sequence[str], target: Target, *, upstream: str | None, patience: float = PATIENCE
+    ) -> None:
+        """``upstream`` is the scripted engine's ``host:port``; a command that names it where there is none is refused."""
+        known = {"{port}": str(target.port), "{url}": target.url}
+        if upstream is not None:
+            known |= {"{upstream}": f"http://{upstream}", "{upstream_port}": upstream.rpartition(":")[2]}
+        self._command = [_filled(part, known) for part in command]
+        self._target, self._patience = target, patience
+        self._process: subprocess.Popen[bytes] | None = None
+        self._output = tempfile.TemporaryFile()  # noqa: SIM115  (as long as the run)
+        self._stopped = False
+
+    @property
+    def alive(self) -> bool:
+        """Whether it runs."""
+        return self._process is not None and self._process.poll() is None
+
+    def start(self) -> None:
+        """Start it and wait until it answers; ``ConformanceError`` with the end of its output if it does not."""
+        self.end()
+        self._output.seek(0)
+        self._output.truncate()
+        try:
+            self._process = subprocess.Popen(
+                self._command,
+                stdin=subprocess.DEVNULL,
+                stdout=self._output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,  # its group is all that it starts
+            )
+        except OSError as error:
+            raise ConformanceError(f"{self._command[0]}: cannot be started: {error.strerror}") from error
+        deadline = time.monotonic() + self._patience
+        while not self._answers():
+            if self._stopped:
+                raise ConformanceError("interrupted while the server was starting")
+            if not self.alive:
+                raise self._error(f"ended with status {self._process.returncode} before it answered")
+            if time.monotonic() > deadline:
+                self.end()
+                raise self._error(f"did not answer at {self._target.url} within {self._patience:g} s")
+            time.sleep(0.1)
+
+    def terminate(self) -> None:
+        """Ask it to end, as an operator would: SIGTERM to the process that was started, not to its group."""
+        if self._process is not None:
+            self._process.terminate()
+
+    def end(self) -> None:
+        """End it and its whole group; nothing is left when this returns."""
+        process, self._process = self._process, None
+        if process is None:
+            return
+        if process.poll() is None:
+            _signal_group(process.pid, signal.SIGTERM)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(_TO_LEAVE)
+        _signal_group(process.pid, signal.SIGKILL)
+        process.wait()
+
+    def give_up(self) -> None:
+        """The run is over: what waits for a start stops waiting."""
+        self._stopped = True
+
+    def close(self) -> None:
+        """End it for good."""
+        self.give_up()
+        self.end()
+        self._output.close()
+
+    def _answers(self) -> bool:
+        connection = http.client.HTTPConnection(self._target.host, self._target.port, timeout=5)
+        try:
+            headers = {"authorization": f"Bearer {self._target.api_key}"}
+            connection.request("GET", f"{self._target.prefix}/v1/models", headers=headers)
+            return connection.getresponse().status != _NOT_YET
+        except (OSError, http.client.HTTPException):
+            return False
+        finally:
+            connection.close()
+
+    def _error(self, what: str) -> ConformanceError:
+        self._output.seek(0)
+        lines = self._output.read().decode("utf-8", "replace").splitlines()[-_TAIL:]
+        said = "\n  ".join(["it said:", *lines]) if lines else "it said nothing"
+        return ConformanceError(f"the server `{shlex.join(self._command)}` {what}; {said}")
+
+
+def _filled(part: str, known: dict[str, str]) -> str:
+    for name, value in known.items():
+        part = part.replace(name, value)
+    if "{upstream" in part:
+        raise ConformanceError(f"{part}: there is no scripted engine: add --upstream-port 0")
+    return part
+
+
+def _signal_group(group: int, number: signal.Signals) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):  # macOS says so of a group of zombies
+        os.killpg(group, number)
