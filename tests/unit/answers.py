@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 from lastword._classify import ErrorInfo, classify_response
+from lastword._contract import vectors
+from lastword._scripted._script import Send, parse_step
 
 NOW = 1_800_000_000.0
 
 
-def cases(name: str) -> list[dict[str, Any]]:
-    """The cases of ``dialects/<name>.json``, written down from servers' sources and from probes."""
-    found: list[dict[str, Any]] = json.loads((Path(__file__).parent / "dialects" / f"{name}.json").read_text("utf-8"))
-    return found
+def refusals() -> list[dict[str, Any]]:
+    """The client vectors that are one error answer: what deployed servers were seen to send, and what it is."""
+    return [vector for vector in vectors("client") if vector["id"].startswith("body/") and len(vector["server"]) == 1]
+
+
+def body_of(vector: dict[str, Any]) -> bytes:
+    """The bytes of a vector's answer, as they are sent."""
+    steps = (step for raw in vector["server"][0]["steps"] for step in parse_step(raw))
+    return b"".join(step.payload for step in steps if isinstance(step, Send))
 
 
 def classify(status: int, body: object, **headers: str) -> ErrorInfo:
