@@ -61,7 +61,13 @@ def _main(board: Board) -> Element:
 def _filter(board: Board) -> Element:
     found = [("choice" if each.choice else each.verdict) for tested in board.tested for each in tested.findings]
     options = [
-        tag("option", f"{sign} {word} ({found.count(name)})", value=name, data_word=f"{sign} {word}")
+        tag(
+            "option",
+            f"{sign} {word} ({found.count(name)})",
+            value=name,
+            data_word=f"{sign} {word}",
+            data_class=_BY_SIGN[sign],
+        )
         for name, sign, word in _filters(board)
         if name in found
     ]
@@ -141,7 +147,8 @@ def _cell(tally: Tally | None, board: Board, target: str | None, label: str) -> 
         if faults and target
         else tag("span", *parts, class_="box")
     )
-    return tag("td", content, class_=_BY_SIGN.get(word[0], "none plain"), data_red=faults or None)
+    look = _BY_SIGN.get(word[0], "none")
+    return tag("td", content, class_=look, data_class=look, data_red=faults or None)
 
 
 def _anchor(tested: Tested) -> str:

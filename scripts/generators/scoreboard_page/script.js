@@ -4,6 +4,8 @@
 const sheet = document.getElementById("sheet");
 const verdict = document.getElementById("verdict");
 const count = document.getElementById("count");
+// Where nothing was played there is nothing to filter.
+const cells = [...document.querySelectorAll(".matrix td:not(.none)")];
 
 function open(link) {
   const group = document.getElementById(link.hash.slice(1));
@@ -23,17 +25,15 @@ function number(cell) {
 }
 
 function filter() {
+  const option = verdict.selectedOptions[0];
   const chosen = verdict.value;
-  const word = chosen ? verdict.selectedOptions[0].dataset.word : "";
-  for (const row of document.querySelectorAll(".matrix tbody tr")) {
-    row.classList.toggle("filtered", chosen !== "");
-    for (const cell of row.querySelectorAll("td")) {
-      const hits = chosen ? number(cell) : 0;
-      cell.classList.toggle("hit", hits > 0);
-      const [first, second] = [cell.querySelector(".count"), cell.querySelector(".word")];
-      first.textContent = chosen ? String(hits) : first.dataset.all;
-      second.textContent = chosen ? (hits ? word : "none") : second.dataset.all;
-    }
+  for (const cell of cells) {
+    const hits = chosen ? number(cell) : 0;
+    const [first, second] = [cell.querySelector(".count"), cell.querySelector(".word")];
+    cell.className = !chosen ? cell.dataset.class : hits ? `${option.dataset.class} hit` : "none";
+    first.textContent = chosen ? String(hits) : first.dataset.all;
+    second.textContent = !chosen ? second.dataset.all : hits ? option.dataset.word : "none";
+    cell.parentElement.classList.toggle("filtered", chosen !== "");
   }
   for (const each of document.querySelectorAll("main .finding")) each.hidden = chosen !== "" && each.dataset.verdict !== chosen;
   for (const each of document.querySelectorAll("main details")) each.hidden = !each.querySelector(".finding:not([hidden])");
