@@ -100,7 +100,7 @@ def test_a_crash_costs_one_case_and_shows_what_was_on_stderr() -> None:
     said = lastword("conformance", "client", "--run", WHOLE, "--jobs", "1", "--", *adapter("crashes"))
     assert said.status == 1
     assert "2 cases: 0 right, 2 crash" in said.out
-    assert f"stderr of the adapter that failed in {WHOLE}@1:\n  the library fell over\n" in said.err
+    assert f"stderr of the adapter that failed in {WHOLE}, {WHOLE}@1:\n  the library fell over\n" in said.err
 
 
 def test_verbose_shows_what_was_on_stderr_without_any_crash() -> None:

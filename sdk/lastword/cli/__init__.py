@@ -17,10 +17,11 @@ def main() -> int:
 
         app()
     except ModuleNotFoundError as error:
-        extra = _EXTRAS.get((error.name or "").partition(".")[0])
+        missing = (error.name or "").partition(".")[0]
+        extra = _EXTRAS.get(missing)
         if extra is None:
             raise
-        print(f"lastword: this needs {error.name}: pip install 'lastword[{extra}]'", file=sys.stderr)
+        print(f"lastword: this needs {missing}: pip install 'lastword[{extra}]'", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         return 130

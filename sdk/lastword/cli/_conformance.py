@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
@@ -25,6 +25,9 @@ Command = Annotated[list[str] | None, typer.Argument(metavar="CMD", help="Your a
 StartLimit = Annotated[
     float, typer.Option(min=0.1, metavar="SECONDS", help="How long the adapter may take to start, and to answer first.")
 ]
+
+_TOLD: Final = 3  # failures whose stderr is shown
+_LINES: Final = 12  # of each, the last ones; --verbose shows all of them, as far as they were kept
 
 
 @app.command(options_metavar="[OPTIONS] --")
@@ -88,11 +91,22 @@ def client(
 
 
 def _tell_of_processes(session: shared.Session, pool: AdapterPool, command: str) -> None:
-    told = {f"stderr of the adapter that failed in {name}:": text for name, text in pool.stderr.items()}
-    if session.options.verbose:
-        told |= {f"stderr of adapter {number}:": text for number, text in enumerate(pool.logs, 1)}
-    for what, text in told.items():
+    told: dict[str, list[str]] = {}
+    for name, text in pool.stderr.items():
+        told.setdefault(text.strip(), []).append(name)
+    told.pop("", None)
+    verbose = session.options.verbose
+    for text, names in list(told.items())[: None if verbose else _TOLD]:
+        session.note(f"stderr of the adapter that failed in {', '.join(names)}:", text if verbose else _end_of(text))
+    if len(told) > _TOLD and not verbose:
+        session.note(f"stderr of {len(told) - _TOLD} more failures: --verbose shows it")
+    for number, text in enumerate(pool.logs if verbose else (), 1):
         if text.strip():
-            session.note(what, text)
+            session.note(f"stderr of adapter {number}:", text)
     for complaint in dict.fromkeys(pool.complaints):
         session.note(f"note: {command}: {complaint}")
+
+
+def _end_of(text: str) -> str:
+    lines = text.splitlines()
+    return "\n".join(lines if len(lines) <= _LINES else ["…", *lines[-_LINES:]])
