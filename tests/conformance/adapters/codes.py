@@ -21,15 +21,22 @@ _OUTCOMES = {
 }
 
 
-def failed(by_class: str, *, code: Any = None, status: int | None = None, **said: Any) -> dict[str, Any]:
+def failed(by_class: str, *, code: Any = None, status: Any = None, **said: Any) -> dict[str, Any]:
     """A call that ended in an error; ``said`` are the members of ``outcome.json`` that the library has for it."""
     word = WORDS.get(str(code), str(code))
     if code is None or not re.fullmatch("[a-z]+(_[a-z]+)*", word):
-        word = STATUSES.get(word) or STATUSES.get(str(status)) or by_class
+        word = _of_number(code) or _of_number(status) or by_class
         if word == "not_found" and said.get("param") == "model":
             word = "model_not_found"
-    known = {} if status is None else {"status": status}
-    return {"outcome": _OUTCOMES.get(word, "failed"), "code": word, **known, **said}
+    if isinstance(status, int):
+        said["status"] = status
+    plain = {name: value for name, value in said.items() if value is None or isinstance(value, str | int)}  # bodies lie
+    return {"outcome": _OUTCOMES.get(word, "failed"), "code": word, **plain}
+
+
+def _of_number(number: Any) -> str | None:
+    rest = {"4": "invalid_request_error", "5": "internal_server_error"} if re.fullmatch("[45]..", str(number)) else {}
+    return STATUSES.get(str(number)) or rest.get(str(number)[:1])
 
 
 def class_code(error: BaseException, table: Mapping[Any, str]) -> str:

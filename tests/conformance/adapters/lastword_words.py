@@ -9,8 +9,8 @@ from typing import Any
 from lastword import LastwordError, Outcome, RetryPolicy, Timeouts
 
 CAPABILITIES = [
-    *("cancel", "choices", "completions", "connect", "deadline", "headers"),
-    *("models", "profiles", "retry", "timers", "tools"),
+    *("cancel", "choices", "completions", "connect", "deadline", "first_token"),
+    *("headers", "idle", "models", "profiles", "retry", "tools"),
 ]
 NOTE = "Nothing is mapped: outcomes and codes are the library's own."
 NO_CERTIFICATES = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # the suite speaks plain HTTP, and loading them takes 50 ms

@@ -58,4 +58,4 @@ class Choices:
     def _usage(self, source: Any) -> None:
         usage = getattr(source, "usage", None)
         if usage:
-            self._heard.members["usage"] = usage.model_dump(exclude_unset=True)
+            self._heard.members["usage"] = usage.model_dump(exclude_unset=True, exclude_none=True)

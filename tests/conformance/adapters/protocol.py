@@ -16,7 +16,7 @@ import signal
 import sys
 import traceback
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import Any, NoReturn
 
 
 class Unable(Exception):
@@ -36,12 +36,20 @@ def serve(
             message = json.loads(line)
             command, case = message["cmd"], message.get("case")
         except (ValueError, TypeError, KeyError, AttributeError):
-            sys.exit(f"{name}: the runner sent {line!r}, which is no line of the adapter protocol")
+            print(f"{name}: the runner sent {line!r}, which is no line of the adapter protocol", file=sys.stderr)
+            _leave(1)
         if command == "stop":
             break
         answer = {"protocol": 1, **hello} if command == "start" else {"seq": message.get("seq"), **_answer(run, case)}
         answers.write(json.dumps(answer) + "\n")
         answers.flush()
+    _leave(0)
+
+
+def _leave(status: int) -> NoReturn:
+    """End the process, whatever threads the library keeps."""
+    sys.stderr.flush()
+    os._exit(status)
 
 
 def _answer(run: Callable[[Any], Mapping[str, Any]], case: Any) -> dict[str, Any]:
