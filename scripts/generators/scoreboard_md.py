@@ -10,7 +10,8 @@ from . import scoreboard_words as say
 from .scoreboard_data import Board, Finding, Tested
 
 HEADS = {"client": "Clients", "server": "Servers"}
-_LONGEST = 240  # characters of a line that tells what was said
+_LONGEST = 160  # characters of a text that somebody else wrote
+_TOLD = frozenset({"silent", "false_alarm", "wrong_code"})  # what was expected and what was said tell the difference
 
 
 def render(board: Board) -> str:
@@ -146,17 +147,26 @@ def _details(tested: Tested, anchors: Anchors) -> Iterator[str]:
 
 
 def _finding(finding: Finding, anchor: str) -> Iterator[str]:
-    sign = f"{say.CHOICE} own choice" if finding.choice else f"{say.sign(finding.verdict)} {say.words(finding.verdict)}"
-    expected, said = say.in_words(finding.expected), _short(say.in_words(finding.said))
-    yield f"* **{sign}** [{code(finding.vector)}](#{anchor}): expected {code(expected)}, said {code(said)}."
-    for reason in finding.reasons:
-        yield f"  Differs: {plain(_short(reason))}."
+    """A line or a few; the other page has all that was said, and every difference."""
+    fault = f"**{say.sign(finding.verdict)} {say.words(finding.verdict)}**"
+    sign = f"[{say.CHOICE} own choice](#own-choices)" if finding.choice else fault
+    expected, said = say.in_brief(finding.expected), _short(say.in_brief(finding.said))
+    yield f"* {sign} [{code(finding.vector)}](#{anchor}): expected {code(expected)}, said {code(said)}."
+    told = finding.verdict in _TOLD and expected != said
+    if finding.reasons and not told:
+        yield f"  Differs: {_sentence(finding.reasons[0])}"
+    message = (finding.said or {}).get("message")
+    if told and isinstance(message, str) and message:
+        yield f"  Its words: {_sentence(message)}"
     if where := say.where(finding):
         yield f"  How: {where}."
-    if finding.choice:
-        yield f"  The contract's choice: {plain(finding.choice)}"
     if finding.known:
-        yield f"  Known: {plain(finding.known)}"
+        yield f"  Known: {_sentence(finding.known)}"
+
+
+def _sentence(text: str) -> str:
+    short = plain(_short(text))
+    return short if short.endswith((".", "…")) else f"{short}."
 
 
 def _short(text: str) -> str:
@@ -169,4 +179,4 @@ def _choices(board: Board) -> list[str]:
         for (_, name), vector in sorted(board.vectors.items())
         if vector.choice
     ]
-    return ["## Our own choices", "", *rows, ""] if rows else []
+    return ['<a id="own-choices"></a>', "", "## Our own choices", "", *rows, ""] if rows else []

@@ -100,12 +100,20 @@ def in_words(values: Mapping[str, Any] | None) -> str:
     if values is None:
         return "nothing"
     known = [str(values[name]) for name in _FIRST if values.get(name) is not None]
+    if values.get("texts") == {"0": values.get("text")}:  # said twice
+        values = {name: value for name, value in values.items() if name != "texts"}
     rest = [
         f"{name.replace('_', ' ')} {json.dumps(value, ensure_ascii=False)}"
         for name, value in values.items()
         if name not in _FIRST and value not in (None, "", [], {}, False)
     ]
     return shown(", ".join([" ".join(known), *rest] if known else rest) or "nothing")
+
+
+def in_brief(values: Mapping[str, Any] | None) -> str:
+    """Give outcome and code, or status and terminal, and nothing else."""
+    brief = " ".join(str(values[name]) for name in _FIRST if values.get(name) is not None) if values else ""
+    return shown(brief) or in_words(values)
 
 
 def where(finding: Finding) -> str:

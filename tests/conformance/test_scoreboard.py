@@ -117,12 +117,13 @@ def test_another_view_of_our_choice_is_no_fault(
     if counted == "choice":
         assert (one.areas["a"].choice, one.areas["a"].red.total()) == (1, 0)
         assert "| a | 1/2 ◇ 1 own choice |" in markdown
-        assert "* **◇ own choice** [`a/one`]" in markdown
+        assert "* [◇ own choice](#own-choices) [`a/one`]" in markdown
         assert 'data-verdict="choice"' in html
+        assert "Opinions differ." in html
     else:
         assert (one.areas["a"].choice, dict(one.areas["a"].red)) == (0, {verdict.value: 1})
         assert f'data-verdict="{verdict.value}"' in html
-        assert "Opinions differ." not in markdown
+        assert "Opinions differ." not in html
 
 
 def test_both_pages_have_the_same_cells_and_the_reports_figures(tmp_path: Path) -> None:
