@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import math
 import re
@@ -14,6 +15,7 @@ from lastword._codes import CODES, Category, Code, RetryRule
 from lastword_shim._redact import loggable, scrub
 
 _NAME: Final = re.compile(r"[\w.-]{1,64}")
+_NUMBER: Final = re.compile(r"(?<![\w.-])-?(?:0|[1-9]\d{0,17})(?:\.\d{1,17})?(?![\w.]*\w)")  # and not part of a name
 _log: Final = logging.getLogger("lastword_shim")
 
 # What the core says of a wire that it reads is, for the server that made it, an engine that gave up or went wrong.
@@ -61,13 +63,14 @@ def settle(info: ErrorInfo, context: Context) -> tuple[ErrorInfo, int]:
     details = _details({**info.details, **({} if info.code in CODES else {"upstream_code": info.code})})
     if info.raw is not None and status >= 500:  # the engine's words stay here, and its numbers may go
         details = {name: value for name, value in details.items() if name == "upstream_code" or type(value) is not str}
+    message = _message(info, code, status, context.request_id)
     settled = replace(
         info,
         code=str(code),
         category=str(known.category),
         outcome=str(known.outcome),
         retryable=retryable,
-        message=_message(info, code, status, context.request_id),
+        message=message,
         type=_TYPES.get(status, "server_error" if status >= 500 else "invalid_request_error"),
         param=_param(info.param),
         status=status,
@@ -75,7 +78,7 @@ def settle(info: ErrorInfo, context: Context) -> tuple[ErrorInfo, int]:
         retry_after=pause if retryable else None,
         # RetryRule.ONCE: the request may be what killed the engine, so a second retry is not invited.
         should_retry=retryable and not (known.retry is RetryRule.ONCE and context.attempt > 1),
-        details=details,
+        details=_with_numbers(message, details),
         origin="engine" if info.origin == "client" else info.origin,  # the core speaks as a client of the engine
         raw=None,
     )
@@ -122,6 +125,14 @@ def _details(given: Mapping[str, Any]) -> dict[str, Any]:
         elif isinstance(value, str):
             kept[name] = scrub(value) or "<redacted>"
     return kept
+
+
+def _with_numbers(message: str, details: dict[str, Any]) -> dict[str, Any]:
+    """The details, and in them as ``numbers`` what the message counts and they do not name (ERR-3)."""
+    text = json.dumps(list(details.values()))
+    told = {float(number) for number in _NUMBER.findall(text)}
+    found = dict.fromkeys(json.loads(number) for number in _NUMBER.findall(message) if float(number) not in told)
+    return {**details, "numbers": list(found)} if found else details
 
 
 def unexpected(error: BaseException, request_id: str) -> ErrorInfo:

@@ -53,6 +53,29 @@ async def test_every_dialect_becomes_the_contracts(status: int, body: bytes, exp
             assert answer.header("content-type") == "application/json"
 
 
+@pytest.mark.parametrize(
+    ("message", "details"),
+    [
+        ("n must be at least 1, got -3. (value=-3)", {"numbers": [1, -3]}),
+        ("temperature must be between 0 and 2.5, not 7", {"numbers": [0, 2.5, 7]}),
+        ("no grammar for v2 of gpt-4, see chapter 007", {}),
+        (
+            (
+                "This model's maximum context length is 2048 tokens. However, your prompt contains 20480 characters, "
+                "more than 18432, the upper bound."
+            ),
+            {"max_model_len": 2048, "prompt_characters": 20480, "numbers": [18432]},
+        ),
+    ],
+)
+async def test_numbers_that_the_engine_tells_are_in_the_details(message: str, details: dict[str, Any]) -> None:
+    """ERR-3: under their names where the table knows them, else as a list; parts of names are no numbers."""
+    async with serving(answering(vllm_error(message, "BadRequestError", 400), status=400)) as server:
+        error = (await server.ask({"model": "m"})).error
+    assert error["message"] == message
+    assert error["details"] == details
+
+
 async def test_a_whole_answer_leaves_byte_for_byte() -> None:
     """With one request id, and its own headers."""
     body = json.dumps(WHOLE, indent=3).encode()
