@@ -120,7 +120,7 @@ def _scroll(table: Element, label: str, *, low: bool = False) -> Element:
 
 
 def _version(tested: Tested) -> Element:
-    return tag("small", f"{tested.version}, {tested.language}" if tested.language else tested.version)
+    return tag("small", ", ".join(filter(None, (tested.version, tested.language))))
 
 
 def _row(

@@ -12,7 +12,7 @@ from .scoreboard_data import Finding, Tally, Tested
 RIGHT, CHOICE, SKIPPED = "✓", "◇", "○"
 GRAVE = frozenset({"silent", "hang", "crash", "unable"})
 WRONG = frozenset({"over_retry", "false_alarm"})
-_FIRST = ("outcome", "code", "status", "terminal")
+_FIRST = ("outcome", "code", "codes_also_accepted", "status", "terminal")
 _AWKWARD = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ud800-\udfff\ufeff\ufff9-\ufffb\ufffe\uffff]"
 )
@@ -99,21 +99,25 @@ def in_words(values: Mapping[str, Any] | None) -> str:
     """Give what was said or expected in a line: ``incomplete stream_incomplete, text "Hel"``; empty members are left out."""
     if values is None:
         return "nothing"
-    known = [str(values[name]) for name in _FIRST if values.get(name) is not None]
-    if values.get("texts") == {"0": values.get("text")}:  # said twice
-        values = {name: value for name, value in values.items() if name != "texts"}
+    twice = {"texts"} if values.get("texts") == {"0": values.get("text")} else set()
     rest = [
         f"{name.replace('_', ' ')} {json.dumps(value, ensure_ascii=False)}"
         for name, value in values.items()
-        if name not in _FIRST and value not in (None, "", [], {}, False)
+        if name not in {*_FIRST, *twice} and value not in (None, "", [], {}, False)
     ]
-    return shown(", ".join([" ".join(known), *rest] if known else rest) or "nothing")
+    return shown(", ".join(filter(None, [_brief(values), *rest])) or "nothing")
 
 
 def in_brief(values: Mapping[str, Any] | None) -> str:
-    """Give outcome and code, or status and terminal, and nothing else."""
-    brief = " ".join(str(values[name]) for name in _FIRST if values.get(name) is not None) if values else ""
-    return shown(brief) or in_words(values)
+    """Give outcome and code, or status and terminal, and nothing else if there are any."""
+    return shown(_brief(values or {})) or in_words(values)
+
+
+def _brief(values: Mapping[str, Any]) -> str:
+    lists = {name: value if isinstance(value, list) else [value] for name, value in values.items() if name in _FIRST}
+    lists["code"] = [*lists.get("code", ()), *lists.pop("codes_also_accepted", ())]
+    parts = (" or ".join(str(each) for each in lists.get(name, ()) if each is not None) for name in _FIRST)
+    return " ".join(filter(None, parts))
 
 
 def where(finding: Finding) -> str:

@@ -14,6 +14,7 @@ from tests.conformance.example_runs import NASTY, case_of, checkout_with, many_r
 
 from generators import scoreboard
 from generators import scoreboard_data as data
+from generators import scoreboard_words as words
 from lastword.conformance._results import Entry, Implementation, Run, Verdict
 
 
@@ -225,3 +226,19 @@ def test_a_broken_report_is_named(tmp_path: Path, text: str) -> None:
     (root / "docs/conformance/broken.json").write_text(text)
     with pytest.raises(data.ReportsError, match=r"broken\.json is no report .*make scoreboard"):
         scoreboard.render(root)
+
+
+@pytest.mark.parametrize(
+    ("values", "told"),
+    [
+        (None, "nothing"),
+        ({}, "nothing"),
+        ({"outcome": "completed", "code": None, "text": "Hel", "texts": {"0": "Hel"}}, 'completed, text "Hel"'),
+        ({"code": "a", "codes_also_accepted": ["b"], "outcome": "failed"}, "failed a or b"),
+        ({"code": ["a", "b"], "status": [500, 503], "terminal": "error"}, "a or b 500 or 503 error"),
+        ({"status": 200, "error": {"code": 7}}, '200, error {"code": 7}'),
+        ({"message": "no more", "retryable": False, "usage": None}, 'message "no more"'),
+    ],
+)
+def test_what_was_said_is_told_in_a_line(values: dict[str, Any] | None, told: str) -> None:
+    assert words.in_words(values) == told

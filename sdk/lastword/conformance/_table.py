@@ -164,7 +164,7 @@ def _summary(page: _Page, run: Run, new: int) -> None:
     verdicts = Counter(entry.result.verdict for entry in scored)
     counts = [Text(f"{verdicts[Verdict.RIGHT]} right", style=_STYLES[Verdict.RIGHT]), *_counts(verdicts)]
     profile = f", profile {run.profile}" if run.profile else ""
-    page.say(f"{made.name} {made.version}, contract {run.contract}{profile}")
+    page.say(f"{' '.join(filter(None, (made.name, made.version)))}, contract {run.contract}{profile}")
     page.row(Text(f"{_many(len(scored), 'case')}: "), *counts)
     _left_out(page, run, len(scored))
     known = [entry for entry in scored if entry.known is not None]
