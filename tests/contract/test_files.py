@@ -64,7 +64,16 @@ def test_package_has_every_file() -> None:
     """Nothing of the contract's directory is left out of the npm package."""
     contract = ROOT / "contract"
     listed = {name.rstrip("/") for name in json.loads((contract / "package.json").read_text())["files"]}
-    assert {path.name for path in contract.iterdir()} == listed | {"README.md", "package.json"}
+    assert {path.name for path in contract.iterdir()} == listed | {
+        "README.md",
+        "package.json",
+        "LICENSE",
+    }  # npm takes these
+
+
+def test_licence_is_the_projects() -> None:
+    """Whoever copies the directory has the licence with it, and it is the same one."""
+    assert (ROOT / "contract/LICENSE").read_bytes() == (ROOT / "LICENSE").read_bytes()
 
 
 def test_registry_and_code_agree(registry: dict[str, Any]) -> None:
