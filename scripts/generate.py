@@ -15,18 +15,19 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from generators import codes_doc, codes_py, draft_profile, scoreboard, spec_index
+from generators import codes_doc, codes_py, contract_readme, draft_profile, scoreboard, spec_index
 from generators.contract_files import Contract, load
 
 
 def outputs(root: Path, contract: Contract) -> dict[Path, str]:
     """The text of every generated file, by path."""
-    spec = root / "contract/SPEC.md"
+    spec, readme = root / "contract/SPEC.md", root / "contract/README.md"
     return {
         root / "sdk/lastword/_codes.py": codes_py.render(contract),
         root / "docs/codes.md": codes_doc.render(contract),
         root / "contract/profiles/draft.json": draft_profile.render(contract, root / "contract/vectors"),
         spec: spec_index.render(spec.read_text(encoding="utf-8")),
+        readme: contract_readme.render(readme.read_text(encoding="utf-8"), contract),
         **scoreboard.render(root),
     }
 

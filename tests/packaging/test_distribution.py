@@ -68,3 +68,20 @@ def test_an_installed_wheel_reads_the_contract_and_loads_no_openai(wheel: Path, 
     assert (done.returncode, done.stdout.strip()) == (0, (ROOT / "contract" / "VERSION").read_text().strip()), (
         done.stderr
     )
+
+
+def test_an_installed_wheel_exports_the_contract_of_the_checkout(wheel: Path, tmp_path: Path) -> None:
+    """The same files, and SOURCE names the package since there is no commit to name."""
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(tmp_path / "site")
+    environment = {"PYTHONPATH": str(tmp_path / "site"), "PATH": "/usr/bin:/bin"}
+    for command in ("export", "verify"):
+        argv = [sys.executable, "-m", "lastword.cli", "contract", command, "copy"]
+        done = subprocess.run(argv, capture_output=True, text=True, check=False, env=environment, cwd=tmp_path)
+        assert (done.returncode, done.stderr) == (0, ""), done.stdout
+    copied = {str(path.relative_to(tmp_path / "copy")): path.read_bytes() for path in (tmp_path / "copy").rglob("*.*")}
+    ours = {str(path.relative_to(ROOT / "contract")): path.read_bytes() for path in (ROOT / "contract").rglob("*.*")}
+    assert copied == ours
+    origin = (tmp_path / "copy" / "SOURCE").read_text().splitlines()[1]
+    assert origin.startswith("origin: lastword ")
+    assert "commit" not in origin
