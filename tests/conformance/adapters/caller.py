@@ -20,6 +20,7 @@ class Heard:
 
     def __init__(self, call: Call) -> None:
         self.text = ""
+        self.begun = False  # the answer, as far as the caller can tell
         self.members: dict[str, Any] = {}
         self._events = (call["cancel"] or {}).get("after_events")
 
@@ -39,7 +40,7 @@ async def make(
     """Make the case's calls with one client, one after the other; what the last one came to.
 
     ``read`` reads an answer into what was heard.  If it ends without an exception, the call is completed: a library
-    that says nothing has said that all is well.
+    that says nothing has said that all is well.  A connection that failed after the answer had begun has cut it.
     """
     call = case["call"]
     async with opened(case) as client:
@@ -55,4 +56,6 @@ async def make(
                 word = {"outcome": "cancelled", "code": "cancelled"}
             except Exception as error:  # noqa: BLE001  whatever it is, the caller has noticed
                 word = failure(error)
+                if heard.begun and word["code"] == "connection_failed":
+                    word |= {"outcome": "incomplete", "code": "stream_incomplete"}
     return {**word, "text": heard.text, **heard.members}

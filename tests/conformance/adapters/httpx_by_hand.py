@@ -48,6 +48,7 @@ async def read(client: httpx.AsyncClient, call: Call, heard: Heard) -> None:
         if not events.response.is_success:
             await events.response.aread()
             checked(events.response)
+        heard.begun = True
         async for event in events.aiter_sse():
             if event.data == "[DONE]":
                 break

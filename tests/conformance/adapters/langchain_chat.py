@@ -49,7 +49,7 @@ async def read(model: ChatOpenAI, call: Call, heard: Heard) -> None:
         whole: Any = None
         async for chunk in model.astream(messages):
             whole = chunk if whole is None else whole + chunk
-            heard.text = whole.text
+            heard.begun, heard.text = True, whole.text
             heard.event_over()
         texts = {part["id"]: part["args"] for part in whole.tool_call_chunks}
     else:

@@ -45,6 +45,7 @@ async def iterator(client: openai.AsyncOpenAI, call: Call, heard: Heard) -> None
     if not call["stream"]:
         choices.answer(answer)
         return
+    heard.begun = True
     async with answer:
         async for chunk in answer:
             choices.chunk(chunk)
@@ -57,6 +58,7 @@ async def stream(client: openai.AsyncOpenAI, call: Call, heard: Heard) -> None:
     choices = Choices(heard)
     request = {name: value for name, value in call["request"].items() if name != "stream"}
     async with client.chat.completions.stream(**request) as events:
+        heard.begun = True
         async for event in events:
             if event.type == "chunk":
                 choices.chunk(event.chunk)

@@ -70,6 +70,7 @@ async def read(agent: Agent, call: Call, heard: Heard) -> None:
         last(result.response, heard)
         return
     async with agent.run_stream(prompt) as stream:
+        heard.begun = True
         async for text in stream.stream_text(delta=True, debounce_by=None):
             heard.text += text
             heard.event_over()
