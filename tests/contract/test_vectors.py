@@ -92,8 +92,8 @@ def test_needs_are_declared(all_vectors: dict[str, list[dict[str, Any]]]) -> Non
 def choices_of(body: dict[str, Any]) -> int:
     """How many choices a request asks for: n times the number of prompts (OUT-3)."""
     prompt = body.get("prompt")
-    several = isinstance(prompt, list) and bool(prompt) and isinstance(prompt[0], str | list)
-    return int(body.get("n", 1)) * (len(prompt) if several else 1)
+    several = isinstance(prompt, list) and len(prompt) > 1 and isinstance(prompt[0], str | list)
+    return int(body.get("n", 1)) * (len(prompt) if prompt and several else 1)
 
 
 def test_needs_are_capabilities(all_vectors: dict[str, list[dict[str, Any]]], registry: dict[str, Any]) -> None:
