@@ -178,15 +178,22 @@ def test_only_the_tables_scroll_sideways(browser: Chrome, page: str, width: int)
 def test_head_and_first_column_stay_in_sight(browser: Chrome, invented: str) -> None:
     resize(browser, 360, 700)
     browser.get(invented)
-    corner = "document.querySelector('.matrix thead th')"
-    other = "document.querySelector('.matrix tbody tr:last-child td:last-child')"
-    rect = f"[{corner}.getBoundingClientRect().left, {corner}.getBoundingClientRect().top]"
+    place = """
+        const [corner, row, last] = ["thead th", "tbody th", "tbody tr:last-child td:last-child"].map(
+          (each) => document.querySelector(".matrix " + each));
+        const box = document.querySelector(".scroll");
+        box.scrollTo(arguments[0], arguments[1]);
+        const at = corner.getBoundingClientRect();
+        last.scrollIntoView({inline: "nearest", block: "nearest"});
+        const seen = last.getBoundingClientRect().right <= box.getBoundingClientRect().right + 1;
+        box.scrollTo(arguments[0], arguments[1]);
+        return [at.left, at.top, row.getBoundingClientRect().left, seen];
+    """
     browser.execute_script("document.querySelector('.scroll').scrollIntoView()")
-    browser.execute_script("const box = document.querySelector('.scroll'); box.scrollTop = 99; box.scrollLeft = 200")
-    stuck = browser.execute_script(f"return {rect}")
-    browser.execute_script("const box = document.querySelector('.scroll'); box.scrollTop = 300; box.scrollLeft = 400")
-    assert browser.execute_script(f"return {rect}") == stuck
-    assert browser.execute_script(f"{other}.scrollIntoView(); return {other}.getBoundingClientRect().right") <= 361
+    stuck = browser.execute_script(place, 200, 99)
+    assert stuck == browser.execute_script(place, 400, 300)
+    assert stuck[0] == stuck[2]
+    assert stuck[3]
 
 
 def test_it_is_whole_without_scripts_and_on_paper(browser: Chrome, invented: str) -> None:

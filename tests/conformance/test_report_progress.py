@@ -84,12 +84,12 @@ def test_ctrl_c_leaves_a_clean_terminal() -> None:
     assert last_picture.count("\x1b[2K") >= 3  # each of its lines is wiped
 
 
-def test_a_pipe_sees_nothing() -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", PLAYS, "0.01"],
-        capture_output=True, text=True, check=True, timeout=30, cwd=Path(__file__).parents[2],
-        env={**os.environ, "FORCE_COLOR": "1", "PYTHONPATH": str(Path(__file__).parents[2])},
-    )  # fmt: skip
+def test_a_pipe_sees_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not even if colours are forced, which makes rich take it for a terminal."""
+    monkeypatch.delenv("CI", raising=False)
+    for name, value in {"TERM": "xterm", "FORCE_COLOR": "1", "PYTHONPATH": str(Path(__file__).parents[2])}.items():
+        monkeypatch.setenv(name, value)
+    done = subprocess.run([sys.executable, "-c", PLAYS, "0.01"], capture_output=True, text=True, check=True, timeout=30)
     assert (done.stdout, done.stderr) == ("the table\n", "")
 
 
