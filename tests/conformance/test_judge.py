@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Mapping
 from copy import deepcopy
 from typing import Any
 
+import httpx
 import lastword_async
 import lastword_sync
 import pytest
@@ -115,11 +117,68 @@ def test_a_result_that_is_no_outcome_is_a_broken_protocol() -> None:
     )
 
 
-def test_a_retry_that_comes_too_early_or_too_late_is_noticed() -> None:
-    failing = {"status": 503, "headers": {"retry-after-ms": "50"}, "steps": [{"text": ""}]}
-    vector = with_expected(WHOLE, requests=2, gaps_ms=[{"min": 5000, "max": 9000}])
-    vector["server"].insert(0, failing)
+def test_a_piece_that_is_missing_from_what_is_called_whole_is_silence() -> None:
+    for text in ("lo", "Hel", ""):
+        result = told(WHOLE, outcome="completed", code=None, text=text)
+        assert (result.verdict, result.reasons) == (Verdict.SILENT, (f"text is {text!r}, not 'Hello'",))
+    assert told(WHOLE, outcome="completed", code=None, text="Hallo").verdict is Verdict.DETAIL
+
+
+FAILING: Mapping[str, Any] = {"status": 503, "headers": {"retry-after-ms": "50"}, "steps": [{"text": ""}]}
+
+
+def with_retry(**members: Any) -> dict[str, Any]:
+    vector = with_expected(WHOLE, requests=2, **members)
+    vector["server"].insert(0, FAILING)
     vector["call"]["retries"] = 1
+    return vector
+
+
+def test_giving_up_where_a_retry_would_have_helped_calls_no_whole_answer_broken() -> None:
+    vector = with_retry()
+    vector["call"]["retries"] = 0
+    result = told(vector, outcome="failed", code="engine_unavailable")
+    assert (result.verdict, result.reasons[0]) == (
+        Verdict.DETAIL,
+        "outcome is failed (engine_unavailable), not completed",
+    )
+
+
+def test_following_a_redirect_is_no_retry() -> None:
+    vector = with_expected(load("vectors/client/redirect.301.json"))
+
+    def ask(message: Mapping[str, Any], limit: float) -> dict[str, Any]:
+        lastword_sync.run(message)
+        url = message["base_url"].removesuffix("/v1") + "/elsewhere"
+        assert httpx.get(url, trust_env=False).status_code == 400
+        return {"result": {"outcome": "failed", "code": "invalid_request_error"}}
+
+    result = play_client(Case("client", vector), ask)
+    assert (result.verdict, result.reasons) == (Verdict.DETAIL, ("request 2 went elsewhere: GET /elsewhere",))
+
+
+def test_a_connection_that_carried_no_request_does_not_count() -> None:
+    def ask(message: Mapping[str, Any], limit: float) -> dict[str, Any]:
+        host, port = message["base_url"].removeprefix("http://").removesuffix("/v1").split(":")
+        with socket.create_connection((host, int(port))):
+            return {"result": lastword_sync.run(message)}
+
+    assert play_client(Case("client", with_expected(WHOLE, connections=1)), ask).verdict is Verdict.RIGHT
+
+
+def test_an_answer_that_comes_late_and_within_the_calls_own_deadline_is_no_hang() -> None:
+    def late(**call: Any) -> CaseResult:
+        vector = with_expected(WHOLE, within_ms=1)
+        vector["call"].update(call)
+        return play(vector)
+
+    assert late(timeouts={"total": 5}).reasons == ("the answer came later than 1 ms",)
+    assert late(timeouts={"total": 5}).verdict is Verdict.DETAIL
+    assert late(timeouts={"total": 5}, cancel={"after_ms": 4000}).verdict is Verdict.HANG
+
+
+def test_a_retry_that_comes_too_early_or_too_late_is_noticed() -> None:
+    vector = with_retry(gaps_ms=[{"min": 5000, "max": 9000}])
     assert play(vector).reasons == ("retry 1 came earlier than 5000 ms after the answer",)
     vector["expect"]["gaps_ms"] = [{"max": 1}]
     assert play(vector).reasons == ("retry 1 came later than 1 ms after the answer",)

@@ -29,7 +29,7 @@ QUICK = "wire/lingering-server"  # gives a client two seconds
         ("invalid_result", WHOLE, "crash", "its answer is not valid: $.result.outcome: 'done' is not one of"),
         ("unable", WHOLE, "unable", "the adapter could not try: the library was built without HTTP"),
         ("retries_too_much", "body/vllm-unauthorized", "over_retry", "the server counted 3 requests, not 1"),
-        ("never_retries", "retry/after-ms", "false_alarm", "the server counted 1 requests, not 2"),
+        ("never_retries", "retry/after-ms", "detail", "the server counted 1 requests, not 2"),
         ("keeps_socket", "cancel/after-two-chunks", "leak", "request 1: the client had not left within 2000 ms"),
     ],
 )

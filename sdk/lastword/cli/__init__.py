@@ -6,7 +6,7 @@ import sys
 
 _EXTRAS = {
     **dict.fromkeys(("typer", "rich"), "cli"),
-    **dict.fromkeys(("jsonschema", "referencing"), "conformance"),
+    **dict.fromkeys(("jsonschema", "referencing", "h11"), "conformance"),
 }
 
 

@@ -49,7 +49,12 @@ def cases_of(kind: Kind, segmentation: str = "listed") -> list[Case]:
     """Give the cases of a kind: under the vectors' own segmentations (``listed``), under ``all``, or under one."""
     if segmentation not in CHOICES:
         raise ConformanceError(f"segmentation {segmentation!r} is not one of {', '.join(CHOICES)}")
-    return [Case(kind, vector, each) for vector in vectors(kind) for each in _cuts(vector, segmentation)]
+    return [Case(kind, vector, each) for vector in _vectors(kind) for each in _cuts(vector, segmentation)]
+
+
+@cache
+def _vectors(kind: str) -> tuple[Mapping[str, Any], ...]:
+    return tuple(vectors(kind))
 
 
 def _cuts(vector: Mapping[str, Any], segmentation: str) -> Iterator[str]:
@@ -119,7 +124,7 @@ def load_profile(name: str) -> Profile:
     wanted = document.get("vectors") if isinstance(document, dict) else None
     if not isinstance(wanted, list) or not all(isinstance(each, str) for each in wanted):
         raise ConformanceError(f"profile {name}: it has no list `vectors` of vector ids (schemas/profile.json)")
-    known = {each["id"] for kind in _KINDS for each in vectors(kind)}
+    known = {each["id"] for kind in _KINDS for each in _vectors(kind)}
     if unknown := sorted(set(wanted) - known):
         raise ConformanceError(f"profile {name}: unknown vectors: {', '.join(unknown)}")
     return Profile(name if f"profiles/{name}.json" in own else Path(name).stem, frozenset(wanted))

@@ -91,7 +91,7 @@ def limit_of(case: Case) -> float:
     """Seconds after which a client that did not answer hangs."""
     expect, call = case.vector["expect"], case.vector["call"]
     if "within_ms" in expect:
-        return float(expect["within_ms"]) / 1000 + _LATE
+        return max(float(expect["within_ms"]) / 1000, _own_deadline(call)) + _LATE
     exchanges = case.vector["server"]
     steps = [step for each in exchanges for step in (*each.get("before", ()), *each["steps"])]
     silent = sum(step.get("delay_ms", 0) + step.get("within_ms", 0) for step in steps) / 1000
@@ -101,6 +101,12 @@ def limit_of(case: Case) -> float:
     )
     writes = sum(len(json.dumps(each)) for each in steps) if case.segmentation.isdigit() else 0
     return float(silent + timers + waits + writes * _PER_BYTE + _MARGIN)
+
+
+def _own_deadline(call: Mapping[str, Any]) -> float:
+    """Seconds after which the call ends by its own deadline: an answer until then is late, and the caller did not hang."""
+    total = call.get("timeouts", {}).get("total") or 0
+    return 0.0 if "cancel" in call else float(total)
 
 
 @contextlib.contextmanager
@@ -134,9 +140,12 @@ def _ask(case: Case, base_url: str, ask: Ask) -> _Told:
         reason = late if fault.verdict is Verdict.HANG else fault.reason
         return _Told({}, Fault(fault.verdict, reason), time.monotonic() - started)
     seconds = time.monotonic() - started
-    if within is not None and seconds * 1000 > within:
-        return _Told(answer, Fault(Verdict.HANG, late), seconds)
-    return _Told(answer, None, seconds)
+    if within is None or seconds * 1000 <= within:
+        return _Told(answer, None, seconds)
+    deadline = _own_deadline(case.vector["call"])
+    if deadline and seconds <= deadline + _LATE / 2:
+        return _Told(answer, Fault(Verdict.DETAIL, f"the answer came later than {within} ms"), seconds)
+    return _Told(answer, Fault(Verdict.HANG, late), seconds)
 
 
 def _faults(
@@ -157,7 +166,9 @@ def _faults(
         if wrong := violations("outcome", result):
             yield Fault(Verdict.CRASH, calm(f"the result is no outcome of the contract: {wrong[0]}"))
         else:
-            yield from (Fault(fault.verdict, calm(fault.reason)) for fault in reported(expect, result))
+            gave_up = server is not None and len(server.requests) < expect["requests"]
+            account = reported(expect, result, gave_up=gave_up)
+            yield from (Fault(fault.verdict, calm(fault.reason)) for fault in account)
         if server is not None:
             yield from observed(expect, server, calm)
 

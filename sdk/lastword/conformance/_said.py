@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, Final
 
 _VOLATILE: Final = (
@@ -33,5 +34,11 @@ def _steady_text(text: str, known: str, generated: Mapping[str, str]) -> str:
     for made, name in generated.items():
         text = text.replace(made, name)
     for pattern, name in _VOLATILE:
-        text = pattern.sub(lambda match, name=name: match[0] if match[0] in known else name, text)
+        found = {match[0] for match in pattern.finditer(text)}
+        for each in sorted(found, key=len, reverse=True):
+            text = text if each in known else pattern.sub(partial(_named, each=each, name=name), text)
     return text
+
+
+def _named(match: re.Match[str], *, each: str, name: str) -> str:
+    return name if match[0] == each else match[0]

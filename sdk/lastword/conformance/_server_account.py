@@ -10,7 +10,7 @@ from lastword._sse import ServerSentEvent
 from lastword.conformance._said import steady
 from lastword.conformance._server_judge import Reading
 from lastword.conformance._server_wire import Answer
-from lastword.conformance._trace import _exchange as script_lines
+from lastword.conformance._trace import script_lines
 
 if TYPE_CHECKING:
     from lastword.conformance._sandwich import Engine

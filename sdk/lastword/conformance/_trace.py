@@ -34,7 +34,7 @@ def wire(vector: Mapping[str, Any], segmentation: str, server: ScriptedServer | 
         if number > len(vector["server"]):
             lines.append("more than the rules allow: answered with HTTP 400")
             continue
-        for line in _exchange(vector["server"][number - 1]):
+        for line in script_lines(vector["server"][number - 1]):
             waits = line.endswith(_MUST_LEAVE)
             lines.append(f"{line}: it {'stays' if request.stayed is not None else 'leaves'}" if waits else line)
             if waits and request.stayed is None:
@@ -66,7 +66,8 @@ def _logged(entry: Logged) -> str:
     return _short(f"{'> ' + entry.text + ' ' if entry.what == 'request' else '< '}{text}") + whole
 
 
-def _exchange(raw: Mapping[str, Any]) -> Iterator[str]:
+def script_lines(raw: Mapping[str, Any]) -> Iterator[str]:
+    """Give an exchange of the vector format in words, a line for each thing that is sent or waited for."""
     exchange = parse_exchange(raw)
     for step in raw.get("before", ()):
         yield from _step(step, "")

@@ -28,26 +28,48 @@ def settle(faults: Iterable[Fault]) -> tuple[Verdict, tuple[str, ...]]:
     return (ordered[0].verdict if ordered else Verdict.RIGHT), tuple(dict.fromkeys(fault.reason for fault in ordered))
 
 
-def reported(expect: Mapping[str, Any], result: Mapping[str, Any]) -> Iterator[Fault]:
-    """What is wrong with the client's own account."""
-    completed = "completed" in (expect["outcome"], result["outcome"])
+def reported(expect: Mapping[str, Any], result: Mapping[str, Any], *, gave_up: bool = False) -> Iterator[Fault]:
+    """What is wrong with the client's own account; ``gave_up``: it sent fewer requests than the rules would have it send."""
+    sides = (expect["outcome"], result["outcome"])
     for member, reason in differences(expect, dict(result)):
-        if member == "outcome" and result["outcome"] == "completed":
-            yield Fault(Verdict.SILENT, reason)
-        elif member == "outcome" and completed:
-            yield Fault(Verdict.FALSE_ALARM, reason)
-        elif member in ("outcome", "category", "retryable") or (member == "code" and not completed):
-            yield Fault(Verdict.WRONG_CODE, reason)
-        elif member != "code":  # that of a call which one side takes for completed says nothing more
-            yield Fault(Verdict.DETAIL, reason)
+        if member == "code" and "completed" in sides:  # that of a call which one side takes for whole says nothing more
+            continue
+        yield Fault(_badness(member, sides, expect, result, gave_up=gave_up), reason)
+
+
+def _badness(
+    member: str, sides: tuple[str, str], expect: Mapping[str, Any], result: Mapping[str, Any], *, gave_up: bool
+) -> Verdict:
+    wanted, said = sides
+    if member in ("outcome", "category", "retryable", "code"):
+        if member == "outcome" and said == "completed":
+            return Verdict.SILENT
+        if member == "outcome" and wanted == "completed":
+            # What it met was broken; that a retry would have mended it is another matter.
+            return Verdict.DETAIL if gave_up else Verdict.FALSE_ALARM
+        return Verdict.WRONG_CODE
+    if member == "text" and sides == ("completed", "completed") and result["text"] in expect["text"]:
+        return Verdict.SILENT  # a piece is missing, and the rest was called whole
+    return Verdict.DETAIL
 
 
 def observed(expect: Mapping[str, Any], server: ScriptedServer, calm: Callable[[str], str]) -> Iterator[Fault]:
     """What is wrong by the server's own count, whatever the client says; ``calm`` takes out what differs between runs."""
-    yield from _counted("requests", len(server.requests), expect.get("requests"), Verdict.OVER_RETRY)
-    yield from _counted("connections", server.connections, expect.get("connections"), Verdict.LEAK)
-    yield from _waited(expect, server.requests)
-    for number, request in enumerate(server.requests, 1):
+    requests = server.requests
+    elsewhere = [
+        (number, each)
+        for number, each in enumerate(requests, 1)
+        if number > expect.get("requests", number)
+        and (each.method, each.path) != (requests[0].method, requests[0].path)
+    ]
+    yield from _counted("requests", len(requests) - len(elsewhere), expect.get("requests"), Verdict.OVER_RETRY)
+    for number, request in elsewhere:  # a redirect that is followed is no retry
+        yield Fault(Verdict.DETAIL, f"request {number} went elsewhere: {request.method} {request.path}")
+    # One that carried no request is a library's provision, and comes and goes.
+    used = len({request.connection for request in requests})
+    yield from _counted("connections", used, expect.get("connections"), Verdict.LEAK)
+    yield from _waited(expect, requests)
+    for number, request in enumerate(requests, 1):
         if request.stayed is not None:
             yield Fault(
                 Verdict.LEAK, f"request {number}: the client had not left within {request.stayed * 1000:.0f} ms"
