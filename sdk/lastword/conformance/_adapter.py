@@ -55,7 +55,7 @@ class Adapter:
         """Shake hands; raises ``AdapterFault`` that says what came instead."""
         until = time.monotonic() + limit
         self._send({"cmd": "start", "protocol": PROTOCOL})
-        hello = self._receive(until, f"no answer to start within {limit:.0f} s")
+        hello = self._receive(until, f"no answer to start within {limit:g} s")
         if hello.get("protocol") != PROTOCOL:
             raise _broken(f"it answered start with protocol {hello.get('protocol')!r}; this runner speaks {PROTOCOL}")
         _check("hello", hello)
@@ -75,7 +75,7 @@ class Adapter:
         self._seq += 1
         until = time.monotonic() + limit
         self._send({"cmd": "run", "seq": self._seq, "case": case})
-        answer = self._receive(until, f"no answer within {limit:.0f} s")
+        answer = self._receive(until, f"no answer within {limit:g} s")
         seq = answer.get("seq")
         if seq != self._seq:
             earlier = isinstance(seq, int) and 0 < seq < self._seq
