@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from importlib.util import find_spec
 from typing import Annotated
 
 import typer
 
 from lastword import __version__
-from lastword.cli import _conformance
+from lastword.cli import _conformance, _contract
 
 app = typer.Typer(
     name="lastword",
@@ -19,10 +17,7 @@ app = typer.Typer(
     help="Every request to an LLM server gets exactly one last word: completed, incomplete, failed or cancelled.",
 )
 app.add_typer(_conformance.app, name="conformance")
-if find_spec("lastword.cli._server"):
-    _conformance.app.command("server")(import_module("lastword.cli._server").server)
-if find_spec("lastword.cli._contract"):
-    app.add_typer(import_module("lastword.cli._contract").app, name="contract")
+app.add_typer(_contract.app, name="contract")
 
 
 def _version(wanted: bool) -> None:

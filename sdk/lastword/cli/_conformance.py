@@ -9,6 +9,7 @@ import typer
 
 from lastword.cli import _options as shared
 from lastword.cli._list import list_vectors
+from lastword.cli._server import server
 from lastword.conformance._cases import ConformanceError
 from lastword.conformance._pool import START_LIMIT, AdapterPool
 from lastword.conformance._run import run as play_all
@@ -19,7 +20,6 @@ app = typer.Typer(
     help="Show how a client or a server behaves when things go wrong: what it says of each ending, and what it does.",
 )
 
-app.command("list")(list_vectors)
 
 Command = Annotated[list[str] | None, typer.Argument(metavar="CMD", help="Your adapter, with its arguments.")]
 StartLimit = Annotated[
@@ -88,6 +88,10 @@ def client(
         status = session.conclude(result)
         _tell_of_processes(session, pool, shlex.join(command))
         raise typer.Exit(status)
+
+
+app.command("server")(server)
+app.command("list")(list_vectors)
 
 
 def _tell_of_processes(session: shared.Session, pool: AdapterPool, command: str) -> None:
