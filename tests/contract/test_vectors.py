@@ -16,6 +16,12 @@ from lastword import _codes, _contract
 SHARED = ("context_length_exceeded", "model_not_found", "quota_exceeded", "content_filtered", "rate_limit_exceeded")
 """Codes that OpenAI's API has as well."""
 
+FIRED = {
+    "connect": "connect_timeout",
+    "first_token": "first_token_timeout",
+    "idle": "generation_stalled",
+    "total": "deadline_exceeded",
+}
 FILES = sorted((ROOT / "contract/vectors").glob("*/*.json"))
 
 
@@ -119,6 +125,23 @@ def test_what_is_our_choice_says_so(all_vectors: dict[str, list[dict[str, Any]]]
             vector["id"].startswith("body/") and finer_than_status(vector),
         }
         assert True not in marked or "choice" in vector, vector["id"]
+
+
+def test_who_sees_it_otherwise_reports_something_else(all_vectors: dict[str, list[dict[str, Any]]]) -> None:
+    """A choice that excuses the expected outcome would excuse nothing."""
+    marked = [vector for kind in all_vectors.values() for vector in kind if "choice_outcome" in vector]
+    assert marked
+    assert [each["id"] for each in marked if each["choice_outcome"] == each["expect"].get("outcome")] == []
+
+
+def test_times_leave_room_for_a_slow_machine(all_vectors: dict[str, list[dict[str, Any]]]) -> None:
+    """What must be over within a time ends by itself a second before that at least, and no vector waits for long."""
+    for vector in all_vectors["client"]:
+        call, expect = vector["call"], vector["expect"]
+        fired = [limit for name, limit in call.get("timeouts", {}).items() if limit and FIRED[name] == expect["code"]]
+        ends = max([call.get("cancel", {}).get("after_ms", 0), *(limit * 1000 for limit in fired)])
+        assert ends <= 2000, vector["id"]
+        assert expect.get("within_ms", 9000) - ends >= 1000, vector["id"]
 
 
 def finer_than_status(vector: dict[str, Any]) -> bool:
