@@ -186,11 +186,6 @@ class ScriptedServer:
     def _gone(self, request: int) -> bool:
         return bool(self.requests) and self.requests[request].disconnected_at is not None
 
-    @property
-    def surplus(self) -> int:
-        """Requests beyond the script."""
-        return len(self._extra)
-
     # -- the thread
 
     def _run(self) -> None:

@@ -102,6 +102,13 @@ def test_trace_shows_the_wire_with_times() -> None:
     assert re.search(r"\d+ ms {2}< end: complete", said.out)
 
 
+def test_a_terminal_without_the_characters_gets_their_numbers() -> None:
+    said = lastword(*CLIENT, "--trace", "--run", "ending/no-done", *LIES, PYTHONIOENCODING="ascii")
+    assert said.status == 1, said
+    assert "\\u23ce" in said.out
+    assert "Traceback" not in said.err
+
+
 # -- the ends
 
 

@@ -8,6 +8,7 @@ import os
 import socket
 import threading
 import time
+from itertools import pairwise
 
 import httpx
 import pytest
@@ -150,6 +151,36 @@ def test_it_serves_async_code_too() -> None:
 
     with ScriptedServer([answer("x")] * 4) as server:
         assert asyncio.run(main(server.base_url)) == [200] * 4
+
+
+def test_the_wire_is_logged_on_request() -> None:
+    with ScriptedServer([stream("a", end="truncate")], keep_log=True, strict=False) as server:
+        with pytest.raises(httpx.RemoteProtocolError):
+            get(server)
+    log = server.log
+    assert log is not None
+    assert [(entry.what, entry.text) for entry in log] == [
+        ("opened", ""),
+        ("request", "GET /v1/x HTTP/1.1"),
+        ("sent", "head"),
+        ("sent", "body"),
+        ("sent", "body"),
+        ("end", "truncate"),
+        ("client", "closed"),
+    ]
+    assert log[2].data.startswith(b"HTTP/1.1 200 ")
+    assert all(before.at <= after.at for before, after in pairwise(log))
+
+
+def test_the_log_keeps_the_beginning_of_what_is_long_and_nothing_unasked() -> None:
+    exchange = {"status": 200, "steps": [{"text": 9000 * "y"}]}
+    with ScriptedServer([exchange], segmentation="1", keep_log=True) as server:
+        assert get(server).text == 9000 * "y"
+    assert server.log is not None
+    assert [(entry.size, entry.data) for entry in server.log if entry.text == "body"] == [(9000, 2000 * b"y")]
+    with ScriptedServer([exchange]) as server:
+        get(server)
+    assert server.log is None
 
 
 def test_nothing_is_left_behind() -> None:

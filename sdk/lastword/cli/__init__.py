@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 
 _EXTRAS = {
@@ -12,6 +13,9 @@ _EXTRAS = {
 
 def main() -> int:
     """Run the command line; the exit status: 0 well, 1 the answer is no, 2 it could not be found out, 130 Ctrl-C."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a terminal that lacks a character gets its number, and no traceback
+            stream.reconfigure(errors="backslashreplace")
     try:
         from lastword.cli._app import app
 
@@ -24,5 +28,6 @@ def main() -> int:
         print(f"lastword: this needs {missing}: pip install 'lastword[{extra}]'", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
+        print("lastword: interrupted", file=sys.stderr)
         return 130
     return 0

@@ -119,7 +119,13 @@ class Session:
         return progress(Console(stderr=True, quiet=self.options.quiet))
 
     def conclude(self, run: Run) -> int:
-        """Show the run, write what is to be written, and give the exit status."""
+        """Write what is to be written, show the run, and give the exit status."""
+        for path, write in ((self.options.report, write_report), (self.options.junit, write_junit)):
+            if path is not None:
+                try:
+                    write(run, path)
+                except OSError as error:
+                    raise ConformanceError(f"{path} cannot be written: {error.strerror}") from error
         if self.options.quiet:
             for each in failures(run):
                 print(each.result.case.name, each.result.verdict, sep=": ")
@@ -127,12 +133,6 @@ class Session:
                 print(line, "stale", sep=": ")
         else:
             show(run, self.console, verbose=self.options.verbose, trace=self.options.trace)
-        for path, write in ((self.options.report, write_report), (self.options.junit, write_junit)):
-            if path is not None:
-                try:
-                    write(run, path)
-                except OSError as error:
-                    raise ConformanceError(f"{path} cannot be written: {error.strerror}") from error
         return exit_status(run)
 
     def note(self, what: str, text: str = "") -> None:
