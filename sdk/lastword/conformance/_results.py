@@ -14,7 +14,10 @@ class Verdict(StrEnum):
     """What became of one case, the worst first; a case with several faults has the first that fits."""
 
     SILENT = "silent"
-    """A broken answer was reported, or sent, as a whole one: the fault that this project exists for."""
+    """A broken answer was reported, or sent, as a whole one: the fault that this project exists for.
+
+    So is an answer with a piece of its text missing that is called whole.
+    """
     HANG = "hang"
     """No answer in the time that the vector gives."""
     CRASH = "crash"
