@@ -13,7 +13,7 @@ FIND_PYTHON = python=$$(scripts/environment/find_python) || exit 1
 
 # Live tests measure time on real servers; nothing may run beside them.
 .NOTPARALLEL:
-.PHONY: help demo demo-vllm test unit live check bench venv engine clean
+.PHONY: help demo demo-vllm test unit live check bench scoreboard venv engine clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -43,6 +43,9 @@ check: venv ## linters, types, generated files, house rules
 
 bench: venv ## CPU per chunk: lastword, openai-python, httpx by hand
 	@$(PY) scripts/bench $(BENCH)
+
+scoreboard: venv ## play the conformance suite against the implementations that it knows; ONLY=NAME,… for some
+	@$(PY) scripts/scoreboard/play.py --only "$(ONLY)"
 
 venv: ## only make or mend .venv
 	@$(FIND_PYTHON); "$$python" scripts/environment/dev_env.py .venv $(DEV_PARTS)
