@@ -32,6 +32,7 @@ ADAPTERS = ROOT / "tests" / "conformance" / "adapters"
 # What an adapter for Node finds beside it as in the checkout: modules are looked for from the file upwards, so the
 # environment has a copy of these.
 COPIED = ("tests/conformance/adapters/*.mjs", "contract/dialects.json")
+QUIETLY = ("install", "--no-input", "--progress-bar", "off")
 NPM: tuple[str, ...] = ("npm", "--no-audit", "--no-fund", "--ignore-scripts")
 
 
@@ -79,16 +80,7 @@ def _ready_python(name: str) -> Path:
         if not (is_complete(folder, wanted) and works(folder)):
             log = _fresh(folder)
             run([sys.executable, "-m", "venv", folder], label=f"make the environment {name}", log=log)
-            pip = [
-                folder / "bin" / "python",
-                "-m",
-                "pip",
-                "install",
-                "--no-input",
-                "--progress-bar",
-                "off",
-                "--no-deps",
-            ]
+            pip = [str(folder / "bin" / "python"), "-m", "pip", *QUIETLY, "--no-deps"]
             run([*pip, "--requirement", pins], label=f"install its packages ({pins.name})", log=log)
             mark_complete(folder, wanted)
     return folder / "bin" / "python"
