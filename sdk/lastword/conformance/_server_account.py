@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from lastword.conformance._server_request import Request, Target
 
 _TOLD: Final = ("x-request-id", "x-should-retry", "retry-after", "retry-after-ms")
+_BOILERPLATE: Final = ("id", "object", "created", "model", "system_fingerprint")
 _ENDS: Final = {
     "complete": "the body ends",
     "truncated": "the connection closes in the middle of the body",
@@ -98,7 +99,8 @@ def _answer(answer: Answer, *, scripted: bool) -> Iterator[str]:
         if answer.is_stream:
             yield from _events(answer.events, scripted=scripted)
         elif answer.status >= 400 or scripted:
-            yield f"< {bytes(answer.body[:2000]).decode('utf-8', 'replace')}" if answer.body else "< (an empty body)"
+            body = _without_boilerplate(bytes(answer.body).decode("utf-8", "replace"))
+            yield f"< {body[: 4 * _WIDTH]}" if body else "< (an empty body)"
     yield f"< ({_ENDS[answer.end]})"
 
 
@@ -108,10 +110,22 @@ def _events(events: Sequence[ServerSentEvent], *, scripted: bool) -> Iterator[st
     for data, name in events:
         own = not scripted and '"choices"' in data
         if not own:
-            yield f"< {f'event: {name} ⏎ ' if name else ''}data: {data}"
+            yield f"< {f'event: {name} ⏎ ' if name else ''}data: {_without_boilerplate(data)}"
         elif not folded:
             yield "< data: chunks"
         folded = own
+
+
+def _without_boilerplate(text: str) -> str:
+    """A chunk or an answer without its generated id and time, and without what all of them have."""
+    try:
+        document = json.loads(text)
+    except ValueError:
+        return text
+    if not isinstance(document, dict) or "choices" not in document:
+        return text
+    kept = {name: value for name, value in document.items() if name not in _BOILERPLATE}
+    return json.dumps(kept, ensure_ascii=False)
 
 
 def _short(line: str) -> str:

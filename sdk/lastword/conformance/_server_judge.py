@@ -154,7 +154,7 @@ def _stream(reading: Reading, answer: Answer, wanted: list[str]) -> Iterator[Fau
     elif got == "done" and reading.flaw is not None and reading.flaw.code != Code.UNKNOWN_FINISH_REASON:
         yield Fault(Verdict.SILENT, f"[DONE] was sent, and yet {reading.flaw.message}")
     if "done" in reading.terminals[1:] and got == "error":
-        yield Fault(Verdict.SILENT, "the error event was followed by [DONE], which says success (STR-14)")
+        yield Fault(Verdict.WRONG_CODE, "the error event was followed by [DONE], which says success (STR-14)")
     elif len(reading.terminals) > 1:
         named = " and ".join("[DONE]" if each == "done" else "an error event" for each in reading.terminals)
         verdict = Verdict.SILENT if "error" in reading.terminals[1:] and got == "done" else Verdict.DETAIL

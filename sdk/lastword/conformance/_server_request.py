@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 from lastword._completeness import expected_choices
 from lastword.conformance._cases import ConformanceError
 
+KEY: Final = "key-of-the-vectors"
 _PATHS: Final = {"chat": "/v1/chat/completions", "completions": "/v1/completions", "models": "/v1/models"}
 _QUESTION: Final = "Count from one to one hundred."
 _LONG_WITHOUT_CONTEXT: Final = 1500  # tokens
@@ -30,8 +31,8 @@ class Target:
     port: int
     tls: bool = False
     prefix: str = ""
-    model: str = "m"
-    api_key: str = "key-of-the-vectors"
+    model: str = ""
+    api_key: str = KEY
     context: int | None = None
     extra: Mapping[str, Any] = field(default_factory=dict)
 

@@ -16,10 +16,12 @@ from lastword.conformance._server_wire import Answer
 from lastword.conformance._verdict import Fault
 
 _LONGEST_HINT: Final = 120  # seconds (HDR-6)
-_NUMBER: Final = re.compile(r"(?<![\w.])\d+(?:\.\d+)?(?![\w.]*\w)")
+_NUMBER: Final = re.compile(r"(?<![\w.-])-?(?:0|[1-9]\d*)(?:\.\d+)?(?![\w.]*\w)")  # and not part of a name
+_ROOTS: Final = "home|root|Users|usr|opt|var|tmp|etc|srv|mnt|proc|dev|app|workspace"
 _LEAKS: Final = (
     (re.compile(r"Traceback \(most recent call last\)|\bFile \"|\bline \d+, in \w"), "a stack trace"),
-    (re.compile(r"(?<![\w:/.<])/(?!v\d\b)(?:[\w.@+~-]+/)+[\w.@+~-]+|\b[A-Za-z]:\\\w"), "a file path"),
+    (re.compile(r"(?<![\w:/.<])/(?:[\w.@+~-]+/)+[\w@+~-]+\.\w{1,5}\b|\b[A-Za-z]:\\\w"), "a file path"),
+    (re.compile(rf"(?<![\w:/.<])/(?:{_ROOTS})/\w"), "a file path"),
     (re.compile(r"\b0x[0-9a-fA-F]{6,}\b|<[^<>]{1,200} at 0x"), "a memory address"),
     (re.compile(r"(?<![\d.])(?:\d{1,3}\.){3}\d{1,3}(?::\d+)?(?![\d.])|\blocalhost:\d+"), "a network address"),
     (re.compile(r"\bCUDA\b|\bNCCL\b|\bcuBLAS\b"), "a driver's text"),
@@ -147,9 +149,8 @@ def _contract_error(said: Said, expect: Mapping[str, Any], accepted: list[str], 
 
 def _message(said: Said, *, contract: bool) -> Iterator[Fault]:
     message = str(said.error.get("message") or (said.info.message if said.info else ""))
-    for pattern, what in _LEAKS:
-        if pattern.search(message):
-            yield Fault(Verdict.DETAIL, f"the message tells {what} (ERR-4)")
+    for what in dict.fromkeys(what for pattern, what in _LEAKS if pattern.search(message)):
+        yield Fault(Verdict.DETAIL, f"the message tells {what} (ERR-4)")
     if contract:
         told = set(_numbers(said.error["details"]))
         if missing := [text for text in _NUMBER.findall(message) if float(text) not in told]:

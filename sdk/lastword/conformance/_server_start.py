@@ -1,0 +1,91 @@
+"""From the options of a run against a server to a stage that is ready: the scripted engine, the process, what was found."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import socket
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from lastword.conformance._cases import ConformanceError
+from lastword.conformance._results import Implementation
+from lastword.conformance._sandwich import Engine
+from lastword.conformance._server import ServerPlayer, capabilities
+from lastword.conformance._server_probe import look
+from lastword.conformance._server_process import PATIENCE, ServerProcess
+from lastword.conformance._server_request import KEY, Target, read_url
+from lastword.conformance._server_scene import Stage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Server:
+    """A server as the command line describes it; the options' own words say what each member means."""
+
+    url: str | None = None
+    model: str | None = None
+    api_key: str = KEY
+    context: int | None = None
+    extra_body: str | None = None
+    capabilities: str | None = None
+    upstream_port: int | None = None
+    command: Sequence[str] = field(default=())
+    start_seconds: float = PATIENCE
+    name: str | None = None
+    version: str | None = None
+    note: str = ""
+
+
+@contextlib.contextmanager
+def on_stage(server: Server) -> Iterator[tuple[ServerPlayer, Implementation]]:
+    """Start what is to be started and look at the server; all of it ends with the block.
+
+    Raises ``ConformanceError`` where an option makes no sense, or the server does not start or answer.
+    """
+    target, upstream_port = _target(server), server.upstream_port
+    if upstream_port is None and any("{upstream" in part for part in server.command):
+        upstream_port = 0
+    with contextlib.ExitStack() as stack:
+        engine = stack.enter_context(Engine(upstream_port)) if upstream_port is not None else None
+        process = None
+        if server.command:
+            upstream = engine.address if engine else None
+            process = ServerProcess(server.command, target, upstream=upstream, patience=server.start_seconds)
+            stack.callback(process.close)
+            process.start()
+        found = look(target, model=server.model)
+        stage = Stage(found.target, engine, None if engine else found.gauge, process)
+        has = capabilities(server.capabilities, stage)
+        name, version = server.name or found.name, found.version if server.version is None else server.version
+        yield ServerPlayer(stage), Implementation(name, version, "HTTP", has, server.note)
+
+
+def _target(server: Server) -> Target:
+    url = server.url
+    if url is None:
+        if not server.command:
+            raise ConformanceError("--url: where does the server answer? Or give the command that starts it after --")
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            url = f"http://127.0.0.1:{free.getsockname()[1]}"
+    host, port, tls, prefix = read_url(url)
+    return Target(
+        host,
+        port,
+        tls,
+        prefix,
+        model=server.model or "",
+        api_key=server.api_key,
+        context=server.context,
+        extra=_extra(server.extra_body),
+    )
+
+
+def _extra(text: str | None) -> Mapping[str, Any]:
+    try:
+        extra = json.loads(text or "{}")
+    except ValueError as error:
+        raise ConformanceError(f"--extra-body: {error}") from error
+    if not isinstance(extra, dict):
+        raise ConformanceError("--extra-body: a JSON object is needed")
+    return extra

@@ -1,0 +1,42 @@
+"""Become an unmodified ``vllm serve`` of the tiny model, with or without the shim mounted.
+
+    vllm.py PORT [--shim]
+
+The environment is the one that scripts/environment/engine_env.py makes.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[3]
+SETTINGS = {"HF_HUB_OFFLINE": "1", "VLLM_CPU_KVCACHE_SPACE": "1", "VLLM_NO_USAGE_STATS": "1"}
+# Enough for the suite's two loads to be too much; the engine itself takes eight at a time.
+LIMITS = {"LASTWORD_MAX_INFLIGHT": "6", "LASTWORD_MAX_QUEUED": "4"}
+
+
+def main() -> None:
+    port, shim = sys.argv[1], "--shim" in sys.argv
+    # The engine's busy loops take all cores there are; whoever measures needs a turn now and then.
+    group = Path("/proc/self/autogroup")
+    if group.exists():
+        group.write_text("5", "utf-8")
+    ask = [sys.executable, str(ROOT / "scripts" / "environment" / "engine_env.py"), "--check", "--json"]
+    paths = json.loads(subprocess.run(ask, capture_output=True, check=True).stdout)
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("LASTWORD_", "VLLM_"))}
+    environment |= SETTINGS
+    command = [paths["vllm"], "serve", paths["tiny"], "--served-model-name", "m", "--load-format", "dummy"]
+    command += ["--max-model-len", "2048", "--max-num-seqs", "8", "--enforce-eager"]
+    command += ["--host", "127.0.0.1", "--port", port, "--api-key", "key-of-the-vectors"]
+    if shim:
+        environment |= {**LIMITS, "PYTHONPATH": os.pathsep.join([str(ROOT / "sdk"), str(ROOT / "server_shim")])}
+        command += ["--middleware", "lastword_shim.Shim"]
+    os.execve(command[0], command, environment)
+
+
+if __name__ == "__main__":
+    main()
