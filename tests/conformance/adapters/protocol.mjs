@@ -17,8 +17,8 @@ process.stdout.write = process.stderr.write.bind(process.stderr); // stdout is t
 export async function serve(run, { name, version, capabilities, note = "" }) {
   for await (const line of createInterface({ input: process.stdin })) {
     const message = read(line);
-    if (typeof message?.cmd !== "string") {
-      process.stderr.write(`${name}: the runner sent ${JSON.stringify(line)}, which is no line of the adapter protocol\n`);
+    if (!["start", "stop"].includes(message?.cmd) && !(message?.cmd === "run" && message.seq)) {
+      process.stderr.write(`${name}: the runner sent ${line}, which is no line of the adapter protocol\n`);
       process.exit(1);
     }
     if (message.cmd === "stop") break;

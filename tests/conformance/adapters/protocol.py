@@ -30,18 +30,18 @@ def serve(
     signal.signal(signal.SIGTERM, signal.SIG_DFL)  # even where a library waits for a server
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # stdout is the protocol's: what a library prints goes to stderr
-    hello = {"name": name, "version": version, "language": "python", "capabilities": sorted(capabilities), "note": note}
+    hello = {"protocol": 1, "name": name, "version": version, "language": "python", "note": note}
+    hello["capabilities"] = sorted(capabilities)
     for line in sys.stdin.buffer:
-        try:
-            message = json.loads(line)
-            command, case = message["cmd"], message.get("case")
-        except (ValueError, TypeError, KeyError, AttributeError):
-            print(f"{name}: the runner sent {line!r}, which is no line of the adapter protocol", file=sys.stderr)
+        message = _message(line)
+        if message is None:
+            said = line.decode("utf-8", "replace").strip()
+            print(f"{name}: the runner sent {said}, which is no line of the adapter protocol", file=sys.stderr)
             _leave(1)
-        if command == "stop":
+        if message["cmd"] == "stop":
             break
-        answer = {"protocol": 1, **hello} if command == "start" else {"seq": message.get("seq"), **_answer(run, case)}
-        answers.write(json.dumps(answer) + "\n")
+        done = hello if message["cmd"] == "start" else {"seq": message["seq"], **_answer(run, message.get("case"))}
+        answers.write(json.dumps(done) + "\n")
         answers.flush()
     _leave(0)
 
@@ -50,6 +50,14 @@ def _leave(status: int) -> NoReturn:
     """End the process, whatever threads the library keeps."""
     sys.stderr.flush()
     os._exit(status)
+
+
+def _message(line: bytes) -> dict[str, Any] | None:
+    try:
+        message = json.loads(line)
+        return message if message["cmd"] in ("start", "stop") or (message["cmd"] == "run" and message["seq"]) else None
+    except (ValueError, TypeError, KeyError, IndexError):
+        return None
 
 
 def _answer(run: Callable[[Any], Mapping[str, Any]], case: Any) -> dict[str, Any]:
