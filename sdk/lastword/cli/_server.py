@@ -40,6 +40,12 @@ def server(
     start_seconds: Annotated[
         float, typer.Option(min=1, rich_help_panel=_SERVER, help="How long CMD may take until it answers.")
     ] = 180.0,
+    answer_seconds: Annotated[
+        float,
+        typer.Option(
+            min=0.1, rich_help_panel=_SERVER, help="How long an answer may take, where a vector does not say."
+        ),
+    ] = 30.0,
     model: Annotated[
         str | None, typer.Option(rich_help_panel=_HAS, help="The model to ask for; default: the first it lists.")
     ] = None,
@@ -91,7 +97,7 @@ def server(
     )  # fmt: skip
     tested = Server(
         url=url, model=model, api_key=api_key, context=context, extra_body=extra_body, capabilities=capabilities,
-        upstream_port=upstream_port, command=command or (), start_seconds=start_seconds, name=name,
+        upstream_port=upstream_port, command=command or (), start_seconds=start_seconds, answer_seconds=answer_seconds, name=name,
         version=server_version, note=note,
     )  # fmt: skip
     with shared.ends_well():

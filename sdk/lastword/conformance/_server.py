@@ -27,6 +27,7 @@ from lastword.conformance._verdict import Fault, settle
 USUAL: Final = frozenset({"completions", "choices", "tools"})
 """Capabilities that a server is taken to have if nothing is said."""
 _FOUND: Final = frozenset({"upstream", "engine", "context", "shutdown"})  # known from the options or the server itself
+_DYING: Final = 0.3  # s
 _TRIES: Final = 3
 _SETTLES: Final = 60.0  # s that a real engine gets to forget the case before
 
@@ -59,7 +60,7 @@ class ServerPlayer:
         finally:
             if self._stage.engine is not None:
                 self._stage.engine.finish()
-        faults += self._process_faults(case)
+        faults += self._process_faults(case, scene)
         return self._result(case, scene, faults, time.monotonic() - started)
 
     def stop(self) -> None:
@@ -99,11 +100,14 @@ class ServerPlayer:
         finally:
             self._running = None
 
-    def _process_faults(self, case: Case) -> list[Fault]:
+    def _process_faults(self, case: Case, scene: Scene) -> list[Fault]:
         process = self._stage.process
-        if process is None or process.alive or "terminate" in case.vector:
+        if process is None or "terminate" in case.vector:
             return []
-        return [Fault(Verdict.CRASH, "the server's process ended")]
+        broke_off = scene.main is not None and scene.main.answer.end in ("closed", "reset", "truncated", "refused")
+        # The kernel closes a dying process's sockets before it can be seen to have ended.
+        ended = process.ends_within(_DYING) if broke_off else not process.alive
+        return [Fault(Verdict.CRASH, "the server's process ended")] if ended else []
 
     def _result(self, case: Case, scene: Scene, faults: Iterable[Fault], seconds: float) -> CaseResult:
         assert scene.main is not None

@@ -44,6 +44,14 @@ class ServerProcess:
         """Whether it runs."""
         return self._process is not None and self._process.poll() is None
 
+    def ends_within(self, seconds: float) -> bool:
+        """Whether it has ended, or does so in this time."""
+        if self._process is None:
+            return True
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(seconds)
+        return not self.alive
+
     def start(self) -> None:
         """Start it and wait until it answers; ``ConformanceError`` with the end of its output if it does not."""
         self.end()

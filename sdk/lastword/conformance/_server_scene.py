@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from lastword.conformance._results import Case, Verdict
-from lastword.conformance._server_judge import LIMIT_MS, judge
+from lastword.conformance._server_judge import judge
 from lastword.conformance._server_request import Target, request_of
 from lastword.conformance._server_wire import Answer, Asking
 from lastword.conformance._verdict import Fault
@@ -29,12 +29,16 @@ _REFUSED: Final = {"status": [200, 503], "terminal": ["done", "error"], "error":
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """What is there to play with. ``engine`` is scripted, ``gauge`` tells of a real one; either may be missing."""
+    """What is there to play with. ``engine`` is scripted, ``gauge`` tells of a real one; either may be missing.
+
+    ``answer_seconds`` is how long an answer may take where the vector says nothing.
+    """
 
     target: Target
     engine: Engine | None = None
     gauge: Gauge | None = None
     process: ServerProcess | None = None
+    answer_seconds: float = 30.0
 
 
 @dataclass(slots=True)
@@ -71,7 +75,10 @@ class Scene:
             faults += [fault async for fault in self._terminate(calls[0])]
         else:
             await self._conduct(calls)
-        await asyncio.gather(*(each.task for each in (*calls, *self._others)))
+        answers = await asyncio.gather(*(each.task for each in calls))
+        if "disconnect" not in vector["call"] or any(answer.end == "left" for answer in answers):
+            self._idle_in_time = await self._becomes_idle()
+        await asyncio.gather(*(each.task for each in self._others))
         for each in calls:
             faults += self._judge(each)
         for each in self._others:
@@ -85,7 +92,7 @@ class Scene:
     def _start(self, call: Mapping[str, Any], expect: Mapping[str, Any]) -> _Call:
         leave_after = call.get("disconnect", {}).get("after_events")
         request = request_of(self._stage.target, call, self._case.id)
-        limit = expect.get("within_ms", LIMIT_MS) / 1000
+        limit = expect["within_ms"] / 1000 if "within_ms" in expect else self._stage.answer_seconds
         asking = Asking(self._stage.target, request, limit=limit, leave_after=leave_after)
         return _Call(asking, expect, asyncio.ensure_future(asking.run()))
 
@@ -100,13 +107,10 @@ class Scene:
         if "at_work" in disconnect or "after_ms" in disconnect:
             for each in calls:
                 each.asking.leave()
-        if "first_event_within_ms" in self._vector["expect"] and self._stage.engine is not None:
-            await calls[0].asking.begun.wait()
+        first = self._vector["expect"].get("first_event_within_ms")
+        if first is not None and self._stage.engine is not None:
+            await _first(asyncio.ensure_future(calls[0].asking.begun.wait()), seconds=first / 1000)
             self._stage.engine.hurry()
-        if disconnect:
-            await asyncio.gather(*(each.task for each in calls))
-            if any(each.asking.answer.end == "left" for each in calls):
-                self._idle_in_time = await self._becomes_idle()
 
     async def _until_at_work(self, number: int, call: _Call) -> list[Fault]:
         """Wait until the engine has so many requests, or the call is over; what is wrong if neither comes."""
@@ -160,6 +164,9 @@ class Scene:
             await asyncio.sleep(_KNOCK_AGAIN)
         if process.alive:
             yield Fault(Verdict.HANG, f"the process had not ended {wanted['exits_within_ms']} ms after SIGTERM")
+            for each in (call, *self._others):
+                each.asking.leave(late=True)
+                await each.task
             await asyncio.to_thread(process.end)
 
     async def _knock(self) -> Iterator[Fault]:
@@ -202,7 +209,7 @@ class Scene:
         expect, engine = self._vector["expect"], self._stage.engine
         if not self._idle_in_time:
             bound = expect["engine_idle_within_ms"]
-            yield Fault(Verdict.LEAK, f"the engine was still at work {bound} ms after the client had left (CAN-3)")
+            yield Fault(Verdict.LEAK, f"the engine was still at work {bound} ms after it should have stopped (CAN-3)")
         if engine is None:
             return
         wanted, count = expect.get("upstream_requests"), len(engine.requests)

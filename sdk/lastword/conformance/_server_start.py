@@ -32,6 +32,7 @@ class Server:
     upstream_port: int | None = None
     command: Sequence[str] = field(default=())
     start_seconds: float = PATIENCE
+    answer_seconds: float = 30.0
     name: str | None = None
     version: str | None = None
     note: str = ""
@@ -55,7 +56,7 @@ def on_stage(server: Server) -> Iterator[tuple[ServerPlayer, Implementation]]:
             stack.callback(process.close)
             process.start()
         found = look(target, model=server.model)
-        stage = Stage(found.target, engine, None if engine else found.gauge, process)
+        stage = Stage(found.target, engine, None if engine else found.gauge, process, server.answer_seconds)
         has = capabilities(server.capabilities, stage)
         name, version = server.name or found.name, found.version if server.version is None else server.version
         yield ServerPlayer(stage), Implementation(name, version, "HTTP", has, server.note)

@@ -79,9 +79,11 @@ class Asking:
         self._http = h11.Connection(h11.CLIENT)
         self._decoder = SSEDecoder(max_event_bytes=_MOST)
         self._terminal_seen = False
+        self._left_as: End = "left"
 
-    def leave(self) -> None:
-        """Close the connection, whatever the server is doing."""
+    def leave(self, *, late: bool = False) -> None:
+        """Close the connection, whatever the server is doing; ``late``: because it has had its time."""
+        self._left_as = "late" if late else "left"
         self._leaving.set()
 
     async def run(self) -> Answer:
@@ -123,7 +125,7 @@ class Asking:
             if read.done():
                 await read
             else:
-                self.answer.end = "left"
+                self.answer.end = self._left_as
         finally:
             for task in (read, left):
                 task.cancel()
