@@ -13,14 +13,6 @@ from tests.conformance.command import Said, cases, lastword
 HERE = Path(__file__).parent
 BROKEN = [sys.executable, str(HERE / "servers" / "broken.py"), "{port}", "{upstream}"]
 RELAY = [sys.executable, str(HERE / "servers" / "relay.py"), "{port}", "{upstream}"]
-# Limits within the ranges of the capabilities `timers` and `admission`.
-LIMITS = {
-    "LASTWORD_FIRST_TOKEN_TIMEOUT": "3",
-    "LASTWORD_IDLE_TIMEOUT": "2.5",
-    "LASTWORD_TOTAL_TIMEOUT": "7",
-    "LASTWORD_MAX_INFLIGHT": "8",
-    "LASTWORD_MAX_QUEUED": "8",
-}
 CAUGHT = [
     ("broken-stream/no-finish", "silent", "a failure ended with [DONE]"),
     ("broken-stream/vllm", "silent", "the stream ended as a whole one does, without a terminal event (STR-14)"),
@@ -139,7 +131,7 @@ def test_a_relay_with_the_shim_is_right_in_everything(tmp_path: Path) -> None:
     said = server(
         "--capabilities", "completions,choices,tools,keys,timers,deadline,admission", "--context", "2048",
         "--expected-failures", str(known), "--profile", "draft", "--report", str(report),
-        command=[*RELAY, "--shim"], timeout=140, **LIMITS,
+        command=[*RELAY, "--shim", "--limits"], timeout=140,
     )  # fmt: skip
     assert said.status == 0, said
     assert {each["verdict"] for each in cases(report).values()} == {"right"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -58,24 +59,33 @@ def look(target: Target, *, model: str | None) -> Found:
 
 
 async def _look(target: Target, model: str | None) -> Found:
-    answer = await get(target, "/v1/models")
-    if answer.status is None:
-        raise ConformanceError(
-            f"nothing answers at {target.url} ({answer.end}): start the server, or give its command after --"
-        )
-    listed = _document(answer).get("data")
-    first = listed[0] if isinstance(listed, list) and listed and isinstance(listed[0], Mapping) else {}
+    listed, answer = await _models(target, patient=model is None)
+    first = listed[0] if listed else {}
     model = model or first.get("id")
     if not isinstance(model, str):
         raise ConformanceError(f"{target.url}/v1/models names no model: give one with --model")
-    own = next((each for each in listed or () if isinstance(each, Mapping) and each.get("id") == model), first)
-    context = target.context or _context(own)
-    target = replace(target, model=model, context=context)
+    own = next((each for each in listed if each.get("id") == model), first)
+    target = replace(target, model=model, context=target.context or _context(own))
     metrics = (await get(target, "/metrics")).body.decode("utf-8", "replace")
     names = next((row for row in _GAUGES if _counts(metrics, row)), None)
     version = _document(await get(target, "/version")).get("version")
     name = next((str(value) for value in (first.get("owned_by"), *answer.values("server")) if value), "server")
     return Found(target, name, str(version or ""), Gauge(target, names) if names else None)
+
+
+async def _models(target: Target, *, patient: bool) -> tuple[list[Mapping[str, Any]], Answer]:
+    """The models that the server lists; some answer a moment before they know any."""
+    until = time.monotonic() + (_SECONDS if patient else 0)
+    while True:
+        answer = await get(target, "/v1/models")
+        if answer.status is None:
+            how = f"nothing answers at {target.url} ({answer.end})"
+            raise ConformanceError(f"{how}: start the server, or give its command after --")
+        listed = _document(answer).get("data")
+        found = [each for each in listed if isinstance(each, Mapping)] if isinstance(listed, list) else []
+        if found or time.monotonic() > until:
+            return found, answer
+        await asyncio.sleep(0.2)
 
 
 def _context(model: Mapping[str, Any]) -> int | None:

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-ERROR = {
+ERROR: dict[str, Any] = {
     "message": "The request is not valid.", "type": "invalid_request_error", "param": None,
     "code": "invalid_request_error", "category": "fixable", "retryable": False, "retry_after_ms": None,
     "request_id": "r", "origin": "engine", "details": {}, "contract": "1",

@@ -1,0 +1,89 @@
+"""The servers of the scoreboard: what each is started with, and what it is declared to have.
+
+The name of each is that of its report (docs/conformance/server-NAME.json), of its known failures
+(tests/conformance/known/server-NAME.txt; all with the shim share server-shim.txt) and of its line in `commands`.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+SCRIPTS = ROOT / "tests" / "conformance" / "servers"
+KNOWN = ROOT / "tests" / "conformance" / "known"
+USUAL = "completions,choices"
+ALL = f"{USUAL},tools,keys,deadline,timers,admission"
+FULL_LENGTH = ("--extra-body", '{"ignore_eos": true}')  # real engines must not be done before a client can leave
+SMOL = "SmolLM2-135M, 2048 tokens of context"
+TINY = "a model of two layers with random weights, 2048 tokens of context"
+
+
+def commands() -> dict[str, Callable[[], list[str]]]:
+    """By name: what makes a server's environment if need be, and gives the arguments that play it."""
+    return {
+        "relay": partial(relay, "A reverse proxy of sixty lines that changes nothing."),
+        "relay-shim": partial(relay, "The same proxy, with the shim round it.", shim=True),
+        "vllm": partial(vllm, f"vllm serve on a CPU, {TINY}."),
+        "vllm-shim": partial(vllm, f"vllm serve --middleware lastword_shim.Shim on a CPU, {TINY}.", shim=True),
+        "llama-cpp": llama_cpp,
+        "litellm-proxy": litellm_proxy,
+    }
+
+
+def relay(note: str, *, shim: bool = False) -> list[str]:
+    has, options = (ALL, ["--shim", "--limits"]) if shim else (f"{USUAL},tools,keys", [])
+    name = "A relay with the shim" if shim else "A bare relay"
+    arguments = [*about(name, "", note, has, "shim" if shim else "relay"), "--context", "2048"]
+    return [*arguments, "--", sys.executable, str(SCRIPTS / "relay.py"), "{port}", "{upstream}", *options]
+
+
+def vllm(note: str, *, shim: bool = False) -> list[str]:
+    import engine_env
+
+    version = str(engine_env.ensure(smollm2=False, check_only=False)["vllm_version"])
+    has = f"{USUAL},keys,deadline,admission" if shim else f"{USUAL},keys"
+    arguments = about("vLLM with the shim" if shim else "vLLM", version, note, has, "shim" if shim else "vllm")
+    command = [sys.executable, str(SCRIPTS / "vllm.py"), "{port}", *(["--shim"] if shim else [])]
+    return [*arguments, *FULL_LENGTH, "--", *command]
+
+
+def llama_cpp() -> list[str]:
+    note = f"llama.cpp's server as xllamacpp starts it, {SMOL}. Its own reaction to SIGTERM does not show there."
+    arguments = about("llama.cpp", pinned("llama-cpp", "xllamacpp"), note, f"{USUAL},tools,keys,-shutdown", "llama-cpp")
+    command = [python_of("llama-cpp"), str(SCRIPTS / "llama_cpp.py"), "{port}"]
+    return [*arguments, *FULL_LENGTH, "--answer-seconds", "90", "--", *command]
+
+
+def litellm_proxy() -> list[str]:
+    version = pinned("litellm-proxy", "litellm")
+    note = "LiteLLM's proxy without a database, in front of the scripted engine as an OpenAI-compatible provider; no retries."
+    arguments = about("LiteLLM proxy", version, note, f"{USUAL},tools", "litellm-proxy")
+    command = [python_of("litellm-proxy"), str(SCRIPTS / "litellm_proxy.py"), "{port}", "{upstream}"]
+    return [*arguments, "--", *command]
+
+
+def about(name: str, version: str, note: str, has: str, known: str) -> list[str]:
+    """The options that say who it is, what it has and what it is known to fail."""
+    return [
+        *("--name", name, "--server-version", version, "--note", note, "--capabilities", has),
+        *("--expected-failures", str(KNOWN / f"server-{known}.txt")),
+    ]
+
+
+def python_of(environment: str) -> str:
+    """The interpreter of an environment, which is made if need be."""
+    import environments
+
+    return str(environments.ready(environment))
+
+
+def pinned(environment: str, package: str) -> str:
+    """The version of a package in an environment's pins."""
+    pins = (ROOT / "scripts" / "scoreboard" / "pins" / f"{environment}.txt").read_text(encoding="utf-8")
+    found = re.search(rf"^{package}==(\S+)$", pins, re.MULTILINE)
+    assert found is not None, f"{environment}.txt does not pin {package}"
+    return found[1]
