@@ -16,7 +16,7 @@ const outcomes = {
 // A call that ended in an error; `said` are the members of outcome.json that the library has for it.
 export function failed(byClass, { code, status, ...said }) {
   let word = words[code] ?? String(code);
-  if (code == null || !/^[a-z]+(_[a-z]+)*$/.test(word)) {
+  if (!/string|number/.test(typeof code) || !/^[a-z]+(_[a-z]+)*$/.test(word)) {
     word = ofNumber(code) ?? ofNumber(status) ?? byClass;
     if (word === "not_found" && said.param === "model") word = "model_not_found";
   }

@@ -42,7 +42,6 @@ CODES = {  # the most special class first
 }
 SAYS_MORE_THAN_STATUS_AND_CODE = ("quota_exceeded", "queue_overloaded", "context_length_exceeded")
 TIMERS = {"first_event_timeout": "first_token_timeout", "request_timeout": "deadline_exceeded"}
-PHASES = {"read": "stream_incomplete"}  # "receiving the response, including a stream that broke off"
 NOTE = (
     "Its special classes (quota, overload, context) first, then the provider's code, else the status, else its class; a "
     "response whose state is not complete counts as incomplete."
@@ -94,9 +93,7 @@ def failure(error: Exception) -> Result:
     if isinstance(error, exceptions.ModelRequestTimeout):
         return failed(TIMERS[error.setting], message=error.message)
     code, said = class_code(error, CODES), {"message": getattr(error, "message", str(error))}
-    if isinstance(error, exceptions.ModelConnectionError) and code == "connection_failed":
-        code = PHASES.get(error.phase or "", code)
-    elif type(error) is exceptions.ModelAPIError and isinstance(error.__cause__, ValueError):
+    if type(error) is exceptions.ModelAPIError and isinstance(error.__cause__, ValueError):
         code = "malformed_response"  # the cause is what could not be decoded
     word = code if code in SAYS_MORE_THAN_STATUS_AND_CODE else getattr(error, "provider_error_code", None)
     if isinstance(error, exceptions.ModelAPIError):
