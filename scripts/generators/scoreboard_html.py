@@ -167,8 +167,7 @@ def _summary(board: Board, tested: list[Tested]) -> Element:
 
 def _in_short(board: Board, tested: Tested) -> Element:
     total = tested.total
-    newer = f"{tested.unplayed} vectors are newer than its report. " if tested.unplayed else ""
-    profile = f"Profile {tested.profile}. " if tested.profile else ""
+    profile = f"Profile {tested.profile}." if tested.profile else ""
     skipped = f"{total.skipped}: {say.tally_of(tested.lacking)}" if total.skipped else "none"
     return tag(
         "tr",
@@ -177,7 +176,7 @@ def _in_short(board: Board, tested: Tested) -> Element:
         tag("td", say.counts(total, board.verdicts), class_="long"),
         tag("td", skipped, class_="long"),
         tag("td", say.tally_of(tested.unreported) or "none", class_="long"),
-        tag("td", f"{newer}{profile}{tested.note}", class_="note"),
+        tag("td", " ".join(filter(None, (tested.note, profile, say.newer(tested)))), class_="note"),
         end="\n",
     )
 

@@ -83,23 +83,22 @@ def _matrix(board: Board, kind: str, tested: list[Tested]) -> list[str]:
         [area, *(" ".join(say.cell(each.areas.get(area), board.verdicts)) for each in tested)]
         for area in board.areas(kind)
     ]
+    rows.insert(0, ["**all areas**", *(" ".join(say.cell(each.total, board.verdicts)) for each in tested)])
     return _table(["Area", *names], rows)
 
 
 def _summary(board: Board, tested: list[Tested]) -> Iterator[str]:
     for each in tested:
         total = each.total
-        parts = [f"{total.right} of {total.played} right", say.counts(total, board.verdicts)]
+        counts = f"{total.right} of {total.played} right; {say.counts(total, board.verdicts)}."
+        profile = f" Profile {plain(each.profile)}." if each.profile else ""
+        yield f"* **{plain(say.named(each))}** ({plain(each.language)}): {counts}{profile} {plain(each.note)}".rstrip()
         if total.skipped:
-            parts.append(f"{total.skipped} skipped, not declared: {plain(say.tally_of(each.lacking))}")
+            yield f"  * {total.skipped} skipped, not declared: {plain(say.tally_of(each.lacking))}"
         if each.unreported:
-            parts.append(f"not compared, not reported: {plain(say.tally_of(each.unreported))}")
+            yield f"  * Not compared, not reported: {plain(say.tally_of(each.unreported))}"
         if each.unplayed:
-            parts.append(f"{each.unplayed} vectors are newer than its report")
-        if each.profile:
-            parts.append(f"profile {plain(each.profile)}")
-        note = f" {plain(each.note)}" if each.note else ""
-        yield f"* **{plain(say.named(each))}** ({plain(each.language)}): {'; '.join(parts)}.{note}"
+            yield f"  * {say.newer(each)}"
     yield ""
 
 

@@ -26,8 +26,9 @@ MADE = (
     "Every figure comes from the reports in docs/conformance/, and a test fails if these pages are not what the reports give. "
     "A report is written by `lastword conformance client` or `lastword conformance server` with --report; "
     "`make scoreboard` runs all of them, each implementation at a pinned version in its own environment. "
-    "What is on the wire is scripted, the requests and connections are counted by the other side, "
-    "and nobody marks their own work: the suite's own client is played like the others."
+    "What is on the wire is scripted; requests and connections are counted by the other side. "
+    "This project's own client and shim are played like the others, but by rules that this project wrote: "
+    "that they keep all of them is no surprise."
 )
 COUNTED = (
     "A cell counts vectors. A vector is right if it is right however its bytes are cut; else its worst verdict counts. "
@@ -89,6 +90,11 @@ def counts(tally: Tally, order: Mapping[str, str]) -> str:
     """Give everything that was played and is not right: ``3 silent, 1 hang; 2 own choice``."""
     red = ", ".join(f"{tally.red[verdict]} {words(verdict)}" for verdict in order if tally.red[verdict])
     return f"{red or 'no fault'}{f'; {tally.choice} own choice' if tally.choice else ''}"
+
+
+def newer(tested: Tested) -> str:
+    many = f"{tested.unplayed} vectors are" if tested.unplayed > 1 else "1 vector is"
+    return f"{many} newer than its report." if tested.unplayed else ""
 
 
 def tally_of(names: Mapping[str, int]) -> str:

@@ -11,6 +11,7 @@ from selenium.webdriver import ActionChains, Chrome, Keys
 from selenium.webdriver.common.by import By
 from selenium.webdriver.remote.webelement import WebElement
 from selenium.webdriver.support.select import Select
+from selenium.webdriver.support.wait import WebDriverWait
 from tests.browser.conftest import prefer, resize
 
 CONTRAST = Path(__file__).with_name("contrast.js").read_text(encoding="utf-8")
@@ -24,7 +25,10 @@ return [...document.querySelectorAll(".matrix")].map((table) => [
 ]);
 """
 LEVELS = "return [...document.querySelectorAll('h1, main h2, main h3, main h4')].map((head) => Number(head.tagName[1]))"
-FIRST = "const first = document.querySelector('main .finding pre');"
+PRINTED = """
+const first = document.querySelector("main .finding pre");
+return first.checkVisibility({contentVisibilityAuto: true}) && first.getBoundingClientRect().height;
+"""
 
 
 def all_of(browser: Chrome, selector: str) -> list[WebElement]:
@@ -204,9 +208,8 @@ def test_it_is_whole_without_scripts_and_on_paper(browser: Chrome, invented: str
     assert sorted(targets) == sorted(kept)
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
     try:
-        shown = browser.execute_script(f"{FIRST} return first.checkVisibility({{contentVisibilityAuto: true}})")
-        height = browser.execute_script(f"{FIRST} return first.getBoundingClientRect().height")
-        assert (shown, height > 20) == (True, True)
+        height = WebDriverWait(browser, 10).until(lambda _: browser.execute_script(PRINTED))
+        assert height > 20
         assert not one(browser, "#filter").is_displayed()
     finally:
         browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
