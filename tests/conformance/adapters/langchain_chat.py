@@ -18,12 +18,11 @@ from codes import class_code, failed
 from langchain_core.exceptions import ContextOverflowError
 from langchain_core.messages import AIMessage
 from langchain_openai import ChatOpenAI
-from langchain_openai.chat_models._client_utils import StreamChunkTimeoutError
 from protocol import serve
 
 CODES = {  # the most special class first; most of its errors are also openai's classes, with their code and status
     ContextOverflowError: "context_length_exceeded",
-    StreamChunkTimeoutError: "generation_stalled",
+    TimeoutError: "generation_stalled",  # its StreamChunkTimeoutError; openai's own is another class
     openai.APITimeoutError: "connect_timeout",  # connect is the only limit of the transport that a case sets
     openai.APIConnectionError: "connection_failed",
     openai.APIStatusError: "invalid_request_error",

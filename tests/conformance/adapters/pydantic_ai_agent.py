@@ -95,7 +95,10 @@ def failure(error: Exception) -> Result:
     code, said = class_code(error, CODES), {"message": getattr(error, "message", str(error))}
     if type(error) is exceptions.ModelAPIError and isinstance(error.__cause__, ValueError):
         code = "malformed_response"  # the cause is what could not be decoded
-    word = code if code in SAYS_MORE_THAN_STATUS_AND_CODE else getattr(error, "provider_error_code", None)
+    body = getattr(error, "body", None)
+    no_model = code == "model_not_found" and isinstance(body, dict) and body.get("param") == "model"
+    special = no_model or code in SAYS_MORE_THAN_STATUS_AND_CODE
+    word = code if special else getattr(error, "provider_error_code", None)
     if isinstance(error, exceptions.ModelAPIError):
         said["retry_after_ms"] = None if error.retry_after is None else round(error.retry_after * 1000)
     return failed(code, code=word, status=getattr(error, "status_code", None), **said)
