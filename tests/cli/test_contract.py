@@ -5,6 +5,8 @@ from __future__ import annotations
 import errno
 import hashlib
 import json
+import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -49,12 +51,20 @@ def test_export_writes_every_file_of_the_contract(tmp_path: Path) -> None:
     assert [path.name for path in target.parent.iterdir()] == ["contract"]
 
 
-def test_a_shell_can_check_the_hash(directory: Path) -> None:
-    """With the very command of the contract's README."""
+def test_a_shell_makes_the_same_source(tmp_path: Path) -> None:
+    """With the very lines of the contract's README, from a clone of this repository."""
     readme = (ROOT / "contract/README.md").read_text(encoding="utf-8")
-    (command,) = [line for line in readme.splitlines() if "xargs sha256sum" in line]
-    done = subprocess.run(["sh", "-c", command], cwd=directory, capture_output=True, text=True, check=True)
-    assert f"sha256: {done.stdout.split()[0]}\n" in (directory / "SOURCE").read_text()
+    (block,) = [
+        text for text in re.findall(r"^```sh\n(.*?)^```", readme, re.MULTILINE | re.DOTALL) if "sha256sum" in text
+    ]
+    script = block.replace('--branch "$TAG" ', "")
+    environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "REPOSITORY": ROOT.as_uri()}
+    subprocess.run(["sh", "-ec", script], cwd=tmp_path, env=environment, capture_output=True, text=True, check=True)
+    copied = files(tmp_path / "vendor/lastword-contract")
+    origin, digest = copied.pop("SOURCE").decode().splitlines()
+    assert re.fullmatch("origin: commit [0-9a-f]{40}", origin)
+    assert digest == f"sha256: {_export.tree_hash(copied)}"
+    assert _export.inspect(tmp_path / "vendor/lastword-contract").intact
 
 
 def test_verify_knows_it_again(directory: Path) -> None:
