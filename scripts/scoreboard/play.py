@@ -3,6 +3,7 @@
 
     make scoreboard                        all of them
     make scoreboard ONLY=openai-python     one; several with commas between, and * for any characters
+    make scoreboard ONLY=clients           or servers: all of them
 
 Each runs through the command that its authors would use, ``lastword conformance client --report … -- ADAPTER``.  One that
 fails, as most do, stops nothing.  A suite or an adapter that does not work stops everything (exit 2): what it would report
@@ -23,7 +24,8 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-import environments  # first: it says where the next two are
+import environments  # first: it says where the next ones are
+import servers
 
 from cached import cache_root
 from setup_steps import SetupError, end_on_sigterm
@@ -45,11 +47,15 @@ class Tested(NamedTuple):
     def report(self) -> Path:
         return REPORTS / f"{self.kind}-{self.name}.json"
 
+    def matches(self, pattern: str) -> bool:
+        return fnmatch.fnmatchcase(self.name, pattern) or pattern == f"{self.kind}s"
+
 
 def everything() -> list[Tested]:
-    """All that implementations.toml names."""
+    """All clients of implementations.toml, and all servers."""
     clients = environments.table()["clients"].items()
-    return [Tested("client", name, functools.partial(adapter, *command)) for name, command in clients]
+    tested = [Tested("client", name, functools.partial(adapter, *command)) for name, command in clients]
+    return tested + [Tested("server", name, arguments) for name, arguments in servers.commands().items()]
 
 
 def adapter(*command: str) -> list[str]:
@@ -62,11 +68,11 @@ def chosen(only: str) -> list[Tested]:
     Raises:
         SetupError: a name or pattern matches nothing.
     """
-    tested, patterns = everything(), [each.strip() for each in only.split(",") if each.strip()]
+    tested, patterns = everything(), [each.strip() for each in only.split(",") if each.strip()] or ["*"]
     for pattern in patterns:
-        if not any(fnmatch.fnmatchcase(each.name, pattern) for each in tested):
-            raise SetupError(f"ONLY={pattern}: there is {', '.join(each.name for each in tested)}")
-    return [each for each in tested if any(fnmatch.fnmatchcase(each.name, pattern) for pattern in patterns or ["*"])]
+        if not any(each.matches(pattern) for each in tested):
+            raise SetupError(f"ONLY={pattern}: there is {', '.join(each.name for each in tested)}; clients, servers")
+    return [each for each in tested if any(each.matches(pattern) for pattern in patterns)]
 
 
 def play(tested: Tested) -> int:
@@ -80,7 +86,7 @@ def play(tested: Tested) -> int:
         subprocess.Popen(argv, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=sink, stderr=sink, env=ENVIRONMENT) as suite,
     ):
         try:
-            status = suite.wait()
+            status = patiently(suite)
         except KeyboardInterrupt:
             suite.terminate()  # it ends what it started
             raise
@@ -90,6 +96,17 @@ def play(tested: Tested) -> int:
         tail = output.read_text(encoding="utf-8", errors="replace").splitlines()[-20:]
         print("\n".join([f"the suite did not work (exit {status}):", *tail]), file=sys.stderr)
     return status
+
+
+def patiently(suite: subprocess.Popen[bytes]) -> int:
+    """Wait, and say once a minute that it goes on; the exit status."""
+    minutes = 0
+    while True:
+        try:
+            return suite.wait(timeout=60)
+        except subprocess.TimeoutExpired:
+            minutes += 1
+            print(f"      … {minutes} min", flush=True)
 
 
 def summary(report: Path) -> str:
