@@ -29,7 +29,7 @@ USUAL: Final = frozenset({"completions", "choices", "tools"})
 _FOUND: Final = frozenset({"upstream", "engine", "context", "shutdown"})  # known from the options or the server itself
 _DYING: Final = 0.3  # s
 _TRIES: Final = 3
-_SETTLES: Final = 60.0  # s that a real engine gets to forget the case before
+_SETTLES: Final = 30.0  # s that a real engine gets to forget the case before
 
 
 class ServerPlayer:

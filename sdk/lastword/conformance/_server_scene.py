@@ -57,6 +57,7 @@ class Scene:
         self._stage, self._case, self._vector = stage, case, case.vector
         self._rules = frozenset(case.vector["requirements"])
         self._others: list[_Call] = []
+        self._before = 0  # requests that a real engine is still at from the case before
         self._idle_in_time = True
         self.main: Asking | None = None
 
@@ -64,6 +65,7 @@ class Scene:
         """Play it to its end."""
         vector = self._vector
         faults: list[Fault] = []
+        self._before = await self._at_work()
         for number, each in enumerate(vector.get("also", ()), 1):
             self._others.append(self._start(each["call"], each["expect"]))
             faults += await self._until_at_work(number, self._others[-1])
@@ -142,7 +144,8 @@ class Scene:
             return True
 
         async def idle() -> bool:
-            return 0 <= await self._at_work() <= sum(not each.task.done() for each in self._others)
+            others = sum(not each.task.done() for each in self._others)
+            return 0 <= await self._at_work() <= max(self._before, 0) + others
 
         return await _becomes(idle, bound / 1000)
 
