@@ -112,7 +112,8 @@ def patiently(suite: subprocess.Popen[bytes]) -> int:
 def summary(report: Path) -> str:
     said = json.loads(report.read_text(encoding="utf-8"))
     counts = ", ".join(f"{count} {verdict.replace('_', ' ')}" for verdict, count in said["totals"].items() if count)
-    return f"{said['implementation']['name']} {said['implementation']['version']}: {counts}"
+    who = f"{said['implementation']['name']} {said['implementation']['version']}".rstrip()
+    return f"{who}: {counts}"
 
 
 def play_all(tested: Iterable[Tested]) -> int:
