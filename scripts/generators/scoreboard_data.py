@@ -96,7 +96,7 @@ class Board:
 
     contract: str
     verdicts: Mapping[str, str]  # to what each means, the worst first
-    tested: tuple[Tested, ...]  # by name
+    tested: tuple[Tested, ...]  # clients, then servers; by name
     vectors: Mapping[tuple[str, str], Vector]  # by kind and id
 
     def of(self, kind: str) -> list[Tested]:
@@ -117,7 +117,7 @@ def load(root: Path) -> Board:
     return Board(
         contract=(contract / "VERSION").read_text(encoding="utf-8").strip(),
         verdicts=verdicts,
-        tested=tuple(sorted(tested, key=lambda each: (each.name.casefold(), each.version, each.key))),
+        tested=tuple(sorted(tested, key=lambda each: (each.kind, each.name.casefold(), each.version, each.key))),
         vectors=vectors,
     )
 

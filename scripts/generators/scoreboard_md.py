@@ -10,7 +10,7 @@ from . import scoreboard_words as say
 from .scoreboard_data import Board, Finding, Tested
 
 HEADS = {"client": "Clients", "server": "Servers"}
-_LONGEST = 160  # characters of a text that somebody else wrote
+_LONGEST = 100  # characters of a text that somebody else wrote
 _TOLD = frozenset({"silent", "false_alarm", "wrong_code"})  # what was expected and what was said tell the difference
 
 
@@ -27,12 +27,12 @@ def render(board: Board) -> str:
     for kind, head in HEADS.items():
         if tested := board.of(kind):
             lines += [f"## {head}", "", *_matrix(board, kind, tested), *_summary(board, tested)]
-    lines += ["## What went wrong", ""]
+    lines += ["## What went wrong", "", "What was said or sent instead of what was expected.", ""]
     anchors = _anchors(board)
     for each in board.tested:
         lines += _details(each, anchors)
     lines += [
-        "## The vectors that were not met, and what was on the wire",
+        "## The vectors that were failed, and what was on the wire",
         "",
         *_vectors(board, anchors),
         *_choices(board),
@@ -111,19 +111,24 @@ Anchors = dict[tuple[str, str, tuple[str, ...]], str]
 
 def _anchors(board: Board) -> Anchors:
     """Give an anchor for each vector and what was on its wire: most implementations meet the same."""
-    keys = sorted({(each.kind, found.vector, found.wire) for each in board.tested for found in each.findings})
+    keys = {
+        (each.kind, found.vector, found.wire) for each in board.tested for found in each.findings if not found.choice
+    }
     anchors: Anchors = {}
-    for (kind, vector), group in groupby(keys, key=lambda key: key[:2]):
-        name = re.sub(r"[^a-z0-9]+", "-", f"{kind}-vector-{vector}")
+    for (kind, vector), group in groupby(sorted(keys), key=lambda key: key[:2]):
+        name = re.sub(r"[^a-z0-9]+", "-", f"{kind[0]}-{vector}")
         anchors.update({key: name if number == 1 else f"{name}-{number}" for number, key in enumerate(group, 1)})
     return anchors
 
 
 def _vectors(board: Board, anchors: Anchors) -> Iterator[str]:
-    """What the findings are about, once each: the sentence, the rules, and the wire."""
+    """What the faults are about, once each: the sentence, the rules, and the wire."""
+    last = None
     for (kind, name, wire), anchor in anchors.items():
         vector = board.vectors.get((kind, name))
-        if vector is None:
+        if last == (kind, name):
+            yield f'<a id="{anchor}"></a>{code(name)}, as others met it:'
+        elif vector is None:
             yield f'<a id="{anchor}"></a>{code(name)}: no longer in the contract.'
         else:
             rules = ", ".join(f"[{rule}](../contract/SPEC.md#{rule.lower()})" for rule in vector.rules)
@@ -131,6 +136,7 @@ def _vectors(board: Board, anchors: Anchors) -> Iterator[str]:
         yield ""
         yield from (f"    {say.one_line(line)}" for line in wire or ("(nothing)",))
         yield ""
+        last = (kind, name)
 
 
 def _details(tested: Tested, anchors: Anchors) -> Iterator[str]:
@@ -138,19 +144,23 @@ def _details(tested: Tested, anchors: Anchors) -> Iterator[str]:
     yield ""
     yield f"### {plain(say.named(tested))}"
     yield ""
-    if not tested.findings:
-        yield "Nothing."
+    if not tested.total.red:
+        yield "No fault."
+        yield ""
     for finding in tested.findings:
-        yield from _finding(finding, anchors[tested.kind, finding.vector, finding.wire])
+        if not finding.choice:
+            yield from _fault(finding, anchors[tested.kind, finding.vector, finding.wire])
+    if choices := dict.fromkeys(code(finding.vector) for finding in tested.findings if finding.choice):
+        yield f"* [{say.CHOICE} own choice](#own-choices): {', '.join(choices)}"
     yield ""
 
 
-def _finding(finding: Finding, anchor: str) -> Iterator[str]:
+def _fault(finding: Finding, anchor: str) -> Iterator[str]:
     """A line or a few; the other page has all that was said, and every difference."""
-    fault = f"**{say.sign(finding.verdict)} {say.words(finding.verdict)}**"
-    sign = f"[{say.CHOICE} own choice](#own-choices)" if finding.choice else fault
     expected, said = say.in_brief(finding.expected), _short(say.in_brief(finding.said))
-    yield f"* {sign} [{code(finding.vector)}](#{anchor}): expected {code(expected)}, said {code(said)}."
+    sign = f"{say.sign(finding.verdict)} {say.words(finding.verdict)}"
+    both = code(said) if said == expected else f"{code(said)} instead of {code(expected)}"
+    yield f"* **{sign}** [{code(finding.vector)}](#{anchor}): {both}"
     told = finding.verdict in _TOLD and expected != said
     if finding.reasons and not told:
         yield f"  Differs: {_sentence(finding.reasons[0])}"

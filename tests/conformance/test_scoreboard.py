@@ -119,7 +119,7 @@ def test_another_view_of_our_choice_is_no_fault(
     if counted == "choice":
         assert (one.areas["a"].choice, one.areas["a"].red.total()) == (1, 0)
         assert "| a | 1/2 ◇ 1 own choice |" in markdown
-        assert "* [◇ own choice](#own-choices) [`a/one`]" in markdown
+        assert "* [◇ own choice](#own-choices): `a/one`\n" in markdown
         assert 'data-verdict="choice"' in html
         assert "Opinions differ." in html
     else:
