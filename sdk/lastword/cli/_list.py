@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import codecs
 import json
+import sys
 from collections.abc import Iterator
 from enum import StrEnum
 from typing import Annotated, Any
@@ -48,9 +50,13 @@ def list_vectors(
         if not found:
             raise ConformanceError(f"no vector is named by {', '.join(map(repr, patterns or kind or ['anything']))}")
         if as_json:
-            typer.echo(json.dumps(found, indent=2, ensure_ascii=False))
+            typer.echo(json.dumps(found, indent=2, ensure_ascii=not _is_utf_8(sys.stdout.encoding)))
         else:
             _show(found, requirements=requirements)
+
+
+def _is_utf_8(encoding: str) -> bool:
+    return codecs.lookup(encoding).name == "utf-8"  # a backslash for what another one lacks would be no JSON
 
 
 def _found(kinds: list[Kinds], patterns: list[str]) -> Iterator[dict[str, Any]]:

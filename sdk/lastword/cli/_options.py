@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -16,6 +17,7 @@ from rich.console import Console
 
 from lastword.conformance._baseline import Baseline
 from lastword.conformance._cases import CHOICES, ConformanceError, Profile, Selection, load_profile, select
+from lastword.conformance._files import check_writable, have_files, same_file
 from lastword.conformance._junit import write as write_junit
 from lastword.conformance._printable import printable
 from lastword.conformance._progress import Progress
@@ -120,19 +122,20 @@ class Session:
 
     def conclude(self, run: Run) -> int:
         """Write what is to be written, show the run, and give the exit status."""
-        for path, write in ((self.options.report, write_report), (self.options.junit, write_junit)):
-            if path is not None:
-                try:
-                    write(run, path)
-                except OSError as error:
-                    raise ConformanceError(f"{path} cannot be written: {error.strerror}") from error
+        unwritten = [
+            f"{path} cannot be written: {error.strerror}"
+            for path, write in ((self.options.report, write_report), (self.options.junit, write_junit))
+            if path is not None and (error := _tried(write, run, path))
+        ]
         if self.options.quiet:
             for each in failures(run):
                 print(each.result.case.name, each.result.verdict, sep=": ")
             for line in run.stale:
-                print(line, "stale", sep=": ")
+                print(printable(line), "stale", sep=": ")
         else:
             show(run, self.console, verbose=self.options.verbose, trace=self.options.trace)
+        if unwritten:  # told last: what the run found is not lost with it
+            raise ConformanceError("; ".join(unwritten))
         return exit_status(run)
 
     def note(self, what: str, text: str = "") -> None:
@@ -144,27 +147,38 @@ def prepare(kind: Kind, options: Options) -> Session:
     """Check everything that can be wrong before the first case; ``ConformanceError`` names what is."""
     if os.name != "posix":
         raise ConformanceError("the suite needs a POSIX system (Linux, macOS, WSL): it resets sockets and ends groups")
-    for path in (options.report, options.junit):
-        if path is not None:
-            _check_writable(path)
+    _check_files(options)
+    have_files(options.jobs)
     return Session(
         options,
         select(kind, run=options.run or (), skip=options.skip or (), segmentation=options.segmentation),
         Baseline.read(options.expected_failures) if options.expected_failures else Baseline(),
-        load_profile(options.profile) if options.profile else None,
+        load_profile(options.profile) if options.profile is not None else None,
         Console(highlight=False),
     )
 
 
-def _check_writable(path: Path) -> None:
-    there = path.exists()
+def _tried(write: Callable[[Run, Path], None], run: Run, path: Path) -> OSError | None:
     try:
-        with path.open("a", encoding="utf-8"):
-            pass
-        if not there:  # an interrupted run leaves nothing that looks like a report
-            path.unlink()
+        write(run, path)
     except OSError as error:
-        raise ConformanceError(f"{path} cannot be written: {error.strerror}") from error
+        return error
+    return None
+
+
+def _check_files(options: Options) -> None:
+    """See that what will be written can be, and that it takes the place of nothing that is given here."""
+    written = [path for path in (options.report, options.junit) if path is not None]
+    profile = Path(options.profile) if options.profile else None
+    given = [path for path in (*written, options.expected_failures, profile) if path is not None]
+    for path in written:
+        try:
+            check_writable(path)
+            twice = sum(same_file(path, each) for each in given) > 1
+        except OSError as error:
+            raise ConformanceError(f"{path} cannot be written: {error.strerror}") from error
+        if twice:
+            raise ConformanceError(f"{path} is given for two things; --report and --junit need a file each")
 
 
 class _EndedError(KeyboardInterrupt):
@@ -188,7 +202,12 @@ def ends_well() -> Iterator[None]:
     try:
         yield
     except ConformanceError as error:
-        print(f"lastword: {error}", file=sys.stderr)
+        print(f"lastword: {printable(str(error))}", file=sys.stderr)
+        raise typer.Exit(2) from error
+    except OSError as error:
+        if error.errno == errno.EPIPE:  # nobody reads on: typer knows what to do
+            raise
+        print(f"lastword: {printable(str(error))}", file=sys.stderr)
         raise typer.Exit(2) from error
     except KeyboardInterrupt as error:
         number = error.number if isinstance(error, _EndedError) else signal.SIGINT

@@ -10,18 +10,21 @@ import json
 import shlex
 import signal
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from lastword._contract import load
 from lastword.conformance._cases import ConformanceError
 from lastword.conformance._pipes import Child
+from lastword.conformance._printable import shortened
 from lastword.conformance._results import Implementation, Verdict
 from lastword.conformance._schemas import violations
 
 PROTOCOL: Final = 1
 _LEAVE: Final = 3.0  # s to leave after stop and EOF; then SIGTERM
 _TERM: Final = 1.0  # s to leave after SIGTERM; then SIGKILL
+_DEEPEST: Final = 64  # levels of an answer
+_LABEL: Final = 200  # characters of a name or a version
 _SHOWN: Final = 120  # characters of a line that is none of the protocol
 
 
@@ -63,11 +66,11 @@ class Adapter:
         if unknown := sorted(set(hello["capabilities"]) - known):
             raise _broken(f"it declares unknown capabilities {unknown}; known are {', '.join(sorted(known))}")
         return Implementation(
-            hello["name"],
-            hello["version"],
-            hello["language"],
+            _label(hello["name"]),
+            _label(hello["version"]),
+            _label(hello["language"]),
             frozenset(hello["capabilities"]),
-            hello.get("note", ""),
+            shortened(hello.get("note", "")),
         )
 
     def ask(self, case: Mapping[str, Any], limit: float) -> dict[str, Any]:
@@ -136,11 +139,33 @@ class Adapter:
 def _parsed(line: bytes) -> dict[str, Any]:
     try:
         message = json.loads(line)
+    except RecursionError:
+        raise _too_deep() from None
     except ValueError:
         raise _broken(f"a line on its stdout is no JSON: {_shown(line)}; logs belong on stderr") from None
     if not isinstance(message, dict):
         raise _broken(f"a line on its stdout is no JSON object: {_shown(line)}")
+    level: list[Any] = [message]
+    for _ in range(_DEEPEST):
+        level = [inner for each in level for inner in _inside(each)]
+    if level:
+        raise _too_deep()
     return message
+
+
+def _inside(value: Any) -> Iterable[Any]:
+    if isinstance(value, dict):
+        return value.values()
+    return value if isinstance(value, list) else ()
+
+
+def _too_deep() -> AdapterFault:
+    return _broken(f"a line on its stdout is nested more than {_DEEPEST} levels deep")
+
+
+def _label(text: str) -> str:
+    """Give what stands in a headline: one line, of a length that is read."""
+    return shortened(" ".join(text.split()) or "?", _LABEL)
 
 
 def _check(part: str, message: Mapping[str, Any]) -> None:
@@ -149,7 +174,7 @@ def _check(part: str, message: Mapping[str, Any]) -> None:
 
 
 def _broken(what: str) -> AdapterFault:
-    return AdapterFault(Verdict.CRASH, f"the adapter broke the protocol: {what}")
+    return AdapterFault(Verdict.CRASH, shortened(f"the adapter broke the protocol: {what}"))
 
 
 def _shown(line: bytes) -> str:
@@ -161,5 +186,8 @@ def _ending(status: int | None) -> str:
     if status is None:
         return "closed its stdout"
     if status < 0:
-        return f"was ended by {signal.Signals(-status).name}"
+        known = -status in signal.valid_signals() and -status in set(
+            signal.Signals
+        )  # real-time signals have numbers only
+        return f"was ended by {signal.Signals(-status).name if known else f'signal {-status}'}"
     return f"ended with exit status {status}"

@@ -36,7 +36,7 @@ class Baseline:
     def read(cls, path: Path) -> Self:
         """Read a file; ``ConformanceError`` names the line that is wrong and what it lacks."""
         try:
-            text = path.read_text(encoding="utf-8")
+            text = path.read_text(encoding="utf-8-sig")  # some editors begin a file with a mark
         except (OSError, ValueError) as error:
             raise ConformanceError(f"baseline {path}: cannot be read: {error}") from error
         lines: list[Line] = []

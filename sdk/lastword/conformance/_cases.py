@@ -102,6 +102,7 @@ def matches(pattern: str, name: str) -> bool:
 @cache
 def _expression(pattern: str) -> re.Pattern[str]:
     within = {"**": ".*", "*": "[^/]*"}
+    pattern = re.sub(r"(\*\*/)+", "**/", re.sub(r"\*{3,}", "**", pattern))  # the same, and quickly told not to match
     # "a/**" is everything below a, and "**/b" also the bare b: the slash beside ** belongs to it.
     parts = re.split(r"(\*\*/|\*\*|\*)", pattern)
     return re.compile("".join("(?:.*/)?" if part == "**/" else within.get(part, re.escape(part)) for part in parts))
@@ -132,10 +133,10 @@ def load_profile(name: str) -> Profile:
 
 def _read_profile(name: str, known: Sequence[str]) -> Any:
     try:
-        return json.loads(Path(name).read_text(encoding="utf-8"))
+        return json.loads(Path(name).read_text(encoding="utf-8-sig"))
     except FileNotFoundError:
         raise ConformanceError(
             f"profile {name}: neither a file nor a profile of the contract ({', '.join(known)})"
         ) from None
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise ConformanceError(f"profile {name}: cannot be read: {error}") from error

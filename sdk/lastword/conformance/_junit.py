@@ -8,7 +8,9 @@ from itertools import groupby
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
+from lastword.conformance._files import write as write_file
 from lastword.conformance._printable import printable
+from lastword.conformance._report import settled
 from lastword.conformance._results import Entry, Run, Verdict
 
 _STALE = "no failing case matches this line of the baseline any more: delete it"
@@ -27,7 +29,7 @@ def write(run: Run, path: Path) -> None:
     _count(root, [case for suite in suites for case in suite.iter("testcase")])
     root.extend(suites)
     ET.indent(root)
-    path.write_text(f'<?xml version="1.0" encoding="utf-8"?>\n{ET.tostring(root, "unicode")}\n', encoding="utf-8")
+    write_file(path, f'<?xml version="1.0" encoding="utf-8"?>\n{ET.tostring(root, "unicode")}\n')
 
 
 def _suite(run: Run, area: str, entries: list[Entry]) -> ET.Element:
@@ -92,7 +94,7 @@ def _mark(element: ET.Element, kind: str, message: str) -> ET.Element:
 
 def _body(entry: Entry) -> str:
     result = entry.result
-    said = json.dumps(result.said, ensure_ascii=False, default=str) if result.said is not None else "nothing"
+    said = json.dumps(settled(result.said), ensure_ascii=False, default=str) if result.said is not None else "nothing"
     choice = [f"the contract's own choice: {result.case.choice}"] if result.case.choice else []
     wire = ["on the wire:", *(f"  {line}" for line in result.trace or result.wire)]
     return printable("\n".join([*result.reasons, *choice, f"said: {said}", *wire]))

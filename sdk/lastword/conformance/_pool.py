@@ -7,14 +7,14 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import fields, replace
 from types import TracebackType
 from typing import Any, Final, Self
 
 from lastword.conformance._adapter import Adapter, AdapterFault
 from lastword.conformance._cases import ConformanceError
 from lastword.conformance._client import API_KEY, call_of, play_client
-from lastword.conformance._results import Case, CaseResult, Implementation
+from lastword.conformance._results import Case, CaseResult, Implementation, Verdict
 from lastword.conformance._verdict import Fault, settle
 from lastword.testing import ScriptedServer, answer, stream
 
@@ -38,6 +38,7 @@ class AdapterPool:
         self._running: set[Adapter] = set()
         self._lock = threading.Lock()
         self._stopped = False
+        self._hello: Implementation | None = None  # what the first process said of itself
         self.complaints: list[str] = []
         """What the processes did wrong outside of any case, a sentence each."""
         self.stderr: dict[str, str] = {}
@@ -66,7 +67,7 @@ class AdapterPool:
 
     def play(self, case: Case) -> CaseResult:
         """Play one case in the next free process; one thread a process."""
-        adapter = self._idle.get() or self._restarted()
+        adapter = self._taken()
         kept: Adapter | None = adapter
 
         def ask(message: Mapping[str, Any], limit: float) -> Mapping[str, Any]:
@@ -120,6 +121,7 @@ class AdapterPool:
         doing = "start"
         try:
             implementation = adapter.start(self._start_limit)
+            self._compare(implementation)
             doing = "its first, plain and whole answer"
             for streamed in (True, False):
                 _warm_up(adapter, self._start_limit, streamed=streamed)
@@ -130,6 +132,25 @@ class AdapterPool:
                 f"the adapter does not work. At {doing}: {fault.reason}" + (f"\nIts stderr:\n{said}" if said else "")
             ) from fault
         return adapter, implementation
+
+    def _compare(self, implementation: Implementation) -> None:
+        """See that a process says of itself what the first one did: one table cannot be about two clients."""
+        first = self._hello = self._hello or implementation  # the first one is started alone
+        if implementation != first:
+            names = [
+                each.name for each in fields(first) if getattr(first, each.name) != getattr(implementation, each.name)
+            ]
+            was, now = (", ".join(_said(each, name) for name in names) for each in (first, implementation))
+            raise AdapterFault(Verdict.CRASH, f"its copies differ: the first said {was}, this one {now}")
+
+    def _taken(self) -> Adapter:
+        """Wait for a place, and give its process."""
+        idle = self._idle.get()
+        try:
+            return idle or self._restarted()
+        except BaseException:
+            self._idle.put(None)  # who waits for this place must not wait for ever
+            raise
 
     def _restarted(self) -> Adapter:
         for _ in range(_TRIES - 1):
@@ -161,6 +182,11 @@ class AdapterPool:
     def _dispose(self) -> None:
         for adapter in list(self._running):
             self._drop(adapter)
+
+
+def _said(implementation: Implementation, name: str) -> str:
+    value = getattr(implementation, name)
+    return f"{name} {sorted(value) if isinstance(value, frozenset) else value!r}"
 
 
 def _warm_up(adapter: Adapter, limit: float, *, streamed: bool) -> None:

@@ -13,7 +13,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from lastword.conformance._printable import json_safe
+from lastword.conformance._files import write as write_file
+from lastword.conformance._printable import json_safe, shortened
 from lastword.conformance._results import Case, CaseResult, Entry, Implementation, Run, Verdict
 from lastword.conformance._schemas import violations
 
@@ -22,7 +23,6 @@ FORMAT: Final = 1
 
 _QUIET: Final = (Verdict.RIGHT, Verdict.SKIPPED)
 _EXPECTED: Final = ("outcome", "code", "codes_also_accepted", "status", "terminal")
-_MOST_CHARACTERS: Final = 600  # of a text: some vectors have events of 300 KB
 _MOST_ITEMS: Final = 60  # of a list, and lines of a wire
 
 
@@ -32,7 +32,7 @@ class ReportError(ValueError):
 
 def write(run: Run, path: Path) -> None:
     """Write a run's report; raises ``OSError``."""
-    path.write_text(text_of(run), encoding="utf-8", newline="\n")
+    write_file(path, text_of(run))
 
 
 def read(path: Path) -> Run:
@@ -109,7 +109,7 @@ def _line(entry: Entry) -> dict[str, Any]:
         "known": entry.known,
         "unreported": result.unreported,
     }
-    short = {name: _settled(value) for name, value in line.items() if value not in (None, (), [])}
+    short = {name: settled(value) for name, value in line.items() if value not in (None, (), [])}
     return short if entry.required else {**short, "required": False}
 
 
@@ -134,20 +134,15 @@ def _entry(kind: Any, line: Mapping[str, Any]) -> Entry:
     return Entry(result, known=line.get("known"), required=line.get("required", True))
 
 
-def _settled(value: Any) -> Any:
+def settled(value: Any) -> Any:
     """Give a value that JSON has, of a size to be committed, the same whatever order its members came in."""
     if isinstance(value, str):
-        return value if len(value) <= _MOST_CHARACTERS else _cut(value)
+        return shortened(value)
     if isinstance(value, Mapping):
-        return {str(name): _settled(value[name]) for name in sorted(value, key=str)}
+        return {str(name): settled(value[name]) for name in sorted(value, key=str)}
     if isinstance(value, Sequence):
-        return [_settled(each) for each in (value if len(value) <= _MOST_ITEMS else _shortened(value))]
+        return [settled(each) for each in (value if len(value) <= _MOST_ITEMS else _shortened(value))]
     return str(value) if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def _cut(text: str) -> str:
-    kept = _MOST_CHARACTERS - 40  # with the note it is no longer than what is not cut
-    return f"{text[:kept]}… ({len(text) - kept} characters more)"
 
 
 def _shortened(values: Sequence[Any]) -> Iterator[Any]:

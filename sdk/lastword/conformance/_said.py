@@ -34,11 +34,9 @@ def _steady_text(text: str, known: str, generated: Mapping[str, str]) -> str:
     for made, name in generated.items():
         text = text.replace(made, name)
     for pattern, name in _VOLATILE:
-        found = {match[0] for match in pattern.finditer(text)}
-        for each in sorted(found, key=len, reverse=True):
-            text = text if each in known else pattern.sub(partial(_named, each=each, name=name), text)
+        text = pattern.sub(partial(_named, known=known, name=name), text)
     return text
 
 
-def _named(match: re.Match[str], *, each: str, name: str) -> str:
-    return name if match[0] == each else match[0]
+def _named(match: re.Match[str], *, known: str, name: str) -> str:
+    return match[0] if match[0] in known else name

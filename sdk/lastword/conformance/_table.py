@@ -57,11 +57,16 @@ class _Page:
         self._console = console
 
     def say(self, text: Text | str = "", *, indent: int = 0) -> None:
-        shown = text if isinstance(text, Text) else Text(printable(text))
+        shown = text if isinstance(text, Text) else Text(self._fit(text))
         if self._console.is_terminal and shown:
             self._console.print(Padding(shown, (0, 0, 0, indent), expand=False))
         else:
             self._console.print(Text(" " * indent) + shown, soft_wrap=True)
+
+    def _fit(self, text: str) -> str:
+        # What others said must not look like a line of the page; on a terminal it is set in as a whole.
+        shown = printable(text.rstrip("\n"))
+        return shown if self._console.is_terminal else shown.replace("\n", " ⏎ ")
 
     def row(self, head: Text, *parts: Text) -> None:
         """Print a head, and beside it parts with commas between; lines break between parts if they can."""

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from lastword.conformance._printable import shortened
 from lastword.conformance._result import differences
 from lastword.conformance._results import Verdict
 
@@ -25,7 +26,9 @@ class Fault(NamedTuple):
 def settle(faults: Iterable[Fault]) -> tuple[Verdict, tuple[str, ...]]:
     """Give the worst verdict, and every reason, the worst first."""
     ordered = sorted(faults, key=lambda fault: _WORST_FIRST[fault.verdict])
-    return (ordered[0].verdict if ordered else Verdict.RIGHT), tuple(dict.fromkeys(fault.reason for fault in ordered))
+    return (ordered[0].verdict if ordered else Verdict.RIGHT), tuple(
+        dict.fromkeys(shortened(fault.reason) for fault in ordered)
+    )
 
 
 def reported(expect: Mapping[str, Any], result: Mapping[str, Any], *, gave_up: bool = False) -> Iterator[Fault]:
