@@ -233,3 +233,29 @@ def test_stray_files_are_not_exported(monkeypatch: pytest.MonkeyPatch, tmp_path:
     monkeypatch.setattr(_export, "contract_root", lambda: root)
     assert _export.packaged_files().keys() == files(ROOT / "contract").keys()
     assert json.loads(_export.packaged_files()["package.json"])["name"] == "@lastword/contract"
+
+
+def test_what_lies_about_in_a_copy_is_told_and_neither_read_nor_obeyed(directory: Path) -> None:
+    os.mkfifo(directory / "pipe")  # has no end, as long as nobody writes
+    (directory / "endless").symlink_to("/dev/zero")
+    (directory / "elsewhere").symlink_to(directory.parent)
+    for name in (b"latin-\xe9", b"\x1b[2Jescape"):
+        Path(os.fsdecode(os.path.join(os.fsencode(directory), name))).touch()
+    said = lastword("verify", directory)
+    assert said.exit_code == 1
+    names = [r"\x1b[2Jescape", "elsewhere", "endless", r"latin-\udce9", "pipe"]
+    assert said.stdout.splitlines()[1:-1] == [f"  added: {name}" for name in names]
+    (directory / "VERSION").write_text("9\x1b[31m\nAll is well." + "x" * 5000)
+    other = lastword("verify", directory).stdout
+    assert r"is contract 9\x1b[31m All is well.xxx" in other
+    assert len(other) < 1000
+
+
+def test_a_working_directory_that_is_gone_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    here = tmp_path / "here"
+    here.mkdir()
+    monkeypatch.chdir(here)
+    here.rmdir()
+    said = lastword("export", "vendor")
+    assert said.exit_code == 2
+    assert said.stderr == "lastword: vendor: the working directory is gone; give a whole path from another one\n"

@@ -11,6 +11,7 @@ from lastword._codes import CONTRACT_VERSION
 from lastword.cli._options import ends_well
 from lastword.conformance._export import SOURCE, Copy, inspect
 from lastword.conformance._export import export as write
+from lastword.conformance._printable import printable, shortened
 
 app = typer.Typer(no_args_is_help=True, help="Take the contract (codes, schemas, vectors) into a project of your own.")
 
@@ -49,7 +50,7 @@ def verify(
     with ends_well():
         copy = inspect(directory)
     for line in _verdict(directory, copy):
-        typer.echo(line)
+        typer.echo(printable(line))
     raise typer.Exit(0 if copy.current else 1)
 
 
@@ -58,7 +59,8 @@ def _verdict(directory: Path, copy: Copy) -> list[str]:
         return [f"{directory} is contract {CONTRACT_VERSION}, unchanged."]
     if copy.version != CONTRACT_VERSION:
         state = {True: "unchanged since it was exported", False: "changed since it was exported", None: f"no {SOURCE}"}
-        is_another = f"{directory} is contract {copy.version or 'of no version'} ({state[copy.intact]})"
+        version = shortened(" ".join(copy.version.split()), 80) or "of no version"
+        is_another = f"{directory} is contract {version} ({state[copy.intact]})"
         return [
             f"{is_another}; this lastword has {CONTRACT_VERSION}.",
             f"To take that: lastword contract export --force {directory}",

@@ -57,7 +57,12 @@ def export(target: Path, *, force: bool = False) -> int:
 
     What was there is replaced at the last moment, in one step: whoever looks sees the old state or the new one.
     """
-    target = Path(os.path.realpath(target))  # a link stays, and what it leads to is replaced
+    try:
+        target = Path(os.path.realpath(target))  # a link stays, and what it leads to is replaced
+    except FileNotFoundError as error:
+        raise ConformanceError(
+            f"{target}: the working directory is gone; give a whole path from another one"
+        ) from error
     _check_target(target, force=force)
     files = packaged_files()
     source = f"contract: {CONTRACT_VERSION}\norigin: {_origin()}\nsha256: {tree_hash(files)}\n"
@@ -79,7 +84,7 @@ def inspect(directory: Path) -> Copy:
     if not directory.is_dir():
         raise ConformanceError(f"{directory}: no such directory")
     try:
-        found = {path.relative_to(directory).as_posix(): path.read_bytes() for path in _walk(directory)}
+        found = {path.relative_to(directory).as_posix(): _content(path) for path in _walk(directory)}
     except OSError as error:
         raise ConformanceError(f"{directory}: cannot be read: {error.strerror}") from error
     source = _parse(found.pop(SOURCE, b""))
@@ -111,8 +116,8 @@ def packaged_files() -> dict[str, bytes]:
 
 def tree_hash(files: Mapping[str, bytes]) -> str:
     """SHA-256 of ``sha256sum``'s lines for these files, sorted by the bytes of their names."""
-    lines = (f"{hashlib.sha256(files[name]).hexdigest()}  {name}\n" for name in sorted(files, key=str.encode))
-    return hashlib.sha256("".join(lines).encode()).hexdigest()
+    lines = (f"{hashlib.sha256(files[name]).hexdigest()}  {name}\n" for name in sorted(files, key=os.fsencode))
+    return hashlib.sha256(os.fsencode("".join(lines))).hexdigest()
 
 
 def _read(entry: Traversable, name: str) -> Iterator[tuple[str, bytes]]:
@@ -125,8 +130,16 @@ def _read(entry: Traversable, name: str) -> Iterator[tuple[str, bytes]]:
 
 
 def _walk(directory: Path) -> Iterator[Path]:
-    for folder, _, names in os.walk(directory, onerror=_raise):
-        yield from (Path(folder, name) for name in names)
+    for folder, folders, names in os.walk(directory, onerror=_raise):
+        links = [
+            name for name in folders if Path(folder, name).is_symlink()
+        ]  # not walked into, and no part of a contract
+        yield from (Path(folder, name) for name in (*names, *links))
+
+
+def _content(path: Path) -> bytes:
+    """Give a file's bytes; of what is no file (a pipe, a device, a link to a directory) none, for it may have no end."""
+    return path.read_bytes() if path.is_file() else b""
 
 
 def _raise(error: OSError) -> None:
@@ -146,7 +159,8 @@ def _check_target(target: Path, *, force: bool) -> None:
     root = contract_root()
     if isinstance(root, Path) and (target == root.resolve() or root.resolve() in target.parents):
         raise ConformanceError(f"{target}: that is where the contract itself lives; give another directory")
-    if Path.cwd() == target or target in Path.cwd().parents:
+    here = Path(os.path.realpath("."))
+    if here == target or target in here.parents:
         raise ConformanceError(f"{target}: the working directory lies in it; give a new one, such as vendor/contract")
     if target.exists() and not target.is_dir():
         raise ConformanceError(f"{target}: that is no directory")
