@@ -49,7 +49,7 @@ def report_of_the_broken(tmp_path_factory: pytest.TempPathFactory) -> dict[str, 
     """One run against a server that is wrong in another way for each case."""
     report = tmp_path_factory.mktemp("broken") / "report.json"
     only = [part for case, _, _ in CAUGHT for part in ("--run", case)]
-    said = server("--answer-seconds", "8", "--report", str(report), *only, command=BROKEN, timeout=60)
+    said = server("--answer-limit", "8", "--report", str(report), *only, command=BROKEN, timeout=60)
     assert said.status == 1, said
     return cases(report)
 
@@ -97,7 +97,7 @@ def test_a_bad_end_is_caught(mode: str, case: str, verdict: str, reason: str, tm
             [],
             "ended with status 1 before it answered; it said:\n  no model here",
         ),
-        ([sys.executable, "-c", "import time; time.sleep(60)"], ["--start-seconds", "1"], "within 1 s; it said nothing"),
+        ([sys.executable, "-c", "import time; time.sleep(60)"], ["--start-limit", "1"], "within 1 s; it said nothing"),
         (["no-such-program"], [], "no-such-program: cannot be started: No such file or directory"),
         (BROKEN, ["--capabilities", "toools"], "--capabilities: toools: known are admission, "),
         (BROKEN, ["--capabilities", "upstream"], "--capabilities: upstream cannot be declared"),

@@ -16,38 +16,50 @@ def server(
     command: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[-- CMD...]",
+            metavar="CMD",
             help="Start the server with this, and end it with the run. {port}, {url}, {upstream} and {upstream_port} are "
             "filled in.",
             show_default=False,
         ),
     ] = None,
     url: Annotated[
-        str | None, typer.Option(rich_help_panel=_SERVER, help="Where it answers; with CMD a free port if left out.")
+        str | None,
+        typer.Option(
+            metavar="URL", rich_help_panel=_SERVER, help="Where it answers; with CMD a free port if left out."
+        ),
     ] = None,
     api_key: Annotated[
-        str, typer.Option(rich_help_panel=_SERVER, help="Sent as a bearer token.", envvar="LASTWORD_API_KEY")
+        str,
+        typer.Option(metavar="KEY", rich_help_panel=_SERVER, help="Sent as a bearer token.", envvar="LASTWORD_API_KEY"),
     ] = KEY,
     upstream_port: Annotated[
         int | None,
         typer.Option(
+            metavar="PORT",
             min=0,
             max=65535,
             rich_help_panel=_SERVER,
             help="Play the engine behind it at this port of 127.0.0.1; not needed where CMD names {upstream}.",
         ),
     ] = None,
-    start_seconds: Annotated[
-        float, typer.Option(min=1, rich_help_panel=_SERVER, help="How long CMD may take until it answers.")
-    ] = 180.0,
-    answer_seconds: Annotated[
+    start_limit: Annotated[
         float,
         typer.Option(
-            min=0.1, rich_help_panel=_SERVER, help="How long an answer may take, where a vector does not say."
+            metavar="SECONDS", min=0.1, rich_help_panel=_SERVER, help="How long CMD may take until it answers first."
+        ),
+    ] = 180.0,
+    answer_limit: Annotated[
+        float,
+        typer.Option(
+            metavar="SECONDS",
+            min=0.1,
+            rich_help_panel=_SERVER,
+            help="How long an answer may take, where a vector does not say.",
         ),
     ] = 30.0,
     model: Annotated[
-        str | None, typer.Option(rich_help_panel=_HAS, help="The model to ask for; default: the first it lists.")
+        str | None,
+        typer.Option(metavar="NAME", rich_help_panel=_HAS, help="The model to ask for; default: the first it lists."),
     ] = None,
     capabilities: Annotated[
         str | None,
@@ -59,7 +71,8 @@ def server(
         ),
     ] = None,
     context: Annotated[
-        int | None, typer.Option(min=1, rich_help_panel=_HAS, help="Its context in tokens, where it does not say.")
+        int | None,
+        typer.Option(metavar="TOKENS", min=1, rich_help_panel=_HAS, help="Its context, where it does not say."),
     ] = None,
     extra_body: Annotated[
         str | None,
@@ -69,9 +82,15 @@ def server(
             help="Members that every generation gets, such as '{\"ignore_eos\": true}': answers must take some seconds.",
         ),
     ] = None,
-    name: Annotated[str | None, typer.Option(rich_help_panel=_HAS, help="What reports call it.")] = None,
-    server_version: Annotated[str | None, typer.Option(rich_help_panel=_HAS, help="Its version, for reports.")] = None,
-    note: Annotated[str, typer.Option(rich_help_panel=_HAS, help="A sentence on it, for reports.")] = "",
+    name: Annotated[
+        str | None, typer.Option(metavar="TEXT", rich_help_panel=_HAS, help="What reports call it.")
+    ] = None,
+    server_version: Annotated[
+        str | None, typer.Option(metavar="TEXT", rich_help_panel=_HAS, help="Its version, for reports.")
+    ] = None,
+    note: Annotated[
+        str, typer.Option(metavar="TEXT", rich_help_panel=_HAS, help="A sentence on it, for reports.")
+    ] = "",
     run: shared.RunPatterns = None,
     skip: shared.SkipPatterns = None,
     expected_failures: shared.ExpectedFailures = None,
@@ -84,8 +103,9 @@ def server(
 ) -> None:
     """Play client against an OpenAI-compatible server, and engine behind it where that can be arranged.
 
-    Cases are played one after the other, those that end the server last. Exit status: 0 all is right or known,
-    1 something is not, 2 the run could not be made.
+    Cases are played one after the other, those that end the server last.
+
+    Exit status: 0 all is right or known, 1 something is not, 2 the run could not be made.
     """
     from lastword.conformance._run import run as run_cases
     from lastword.conformance._server import in_order
@@ -97,7 +117,7 @@ def server(
     )  # fmt: skip
     tested = Server(
         url=url, model=model, api_key=api_key, context=context, extra_body=extra_body, capabilities=capabilities,
-        upstream_port=upstream_port, command=command or (), start_seconds=start_seconds, answer_seconds=answer_seconds, name=name,
+        upstream_port=upstream_port, command=command or (), start_limit=start_limit, answer_limit=answer_limit, name=name,
         version=server_version, note=note,
     )  # fmt: skip
     with shared.ends_well():

@@ -31,14 +31,14 @@ _REFUSED: Final = {"status": [200, 503], "terminal": ["done", "error"], "error":
 class Stage:
     """What is there to play with. ``engine`` is scripted, ``gauge`` tells of a real one; either may be missing.
 
-    ``answer_seconds`` is how long an answer may take where the vector says nothing.
+    ``answer_limit`` is how long an answer may take where the vector says nothing.
     """
 
     target: Target
     engine: Engine | None = None
     gauge: Gauge | None = None
     process: ServerProcess | None = None
-    answer_seconds: float = 30.0
+    answer_limit: float = 30.0
 
 
 @dataclass(slots=True)
@@ -94,7 +94,7 @@ class Scene:
     def _start(self, call: Mapping[str, Any], expect: Mapping[str, Any]) -> _Call:
         leave_after = call.get("disconnect", {}).get("after_events")
         request = request_of(self._stage.target, call, self._case.id)
-        limit = expect["within_ms"] / 1000 if "within_ms" in expect else self._stage.answer_seconds
+        limit = expect["within_ms"] / 1000 if "within_ms" in expect else self._stage.answer_limit
         asking = Asking(self._stage.target, request, limit=limit, leave_after=leave_after)
         return _Call(asking, expect, asyncio.ensure_future(asking.run()))
 

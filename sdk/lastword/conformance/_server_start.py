@@ -31,8 +31,8 @@ class Server:
     capabilities: str | None = None
     upstream_port: int | None = None
     command: Sequence[str] = field(default=())
-    start_seconds: float = PATIENCE
-    answer_seconds: float = 30.0
+    start_limit: float = PATIENCE
+    answer_limit: float = 30.0
     name: str | None = None
     version: str | None = None
     note: str = ""
@@ -52,11 +52,11 @@ def on_stage(server: Server) -> Iterator[tuple[ServerPlayer, Implementation]]:
         process = None
         if server.command:
             upstream = engine.address if engine else None
-            process = ServerProcess(server.command, target, upstream=upstream, patience=server.start_seconds)
+            process = ServerProcess(server.command, target, upstream=upstream, patience=server.start_limit)
             stack.callback(process.close)
             process.start()
         found = look(target, model=server.model)
-        stage = Stage(found.target, engine, None if engine else found.gauge, process, server.answer_seconds)
+        stage = Stage(found.target, engine, None if engine else found.gauge, process, server.answer_limit)
         has = capabilities(server.capabilities, stage)
         name, version = server.name or found.name, found.version if server.version is None else server.version
         yield ServerPlayer(stage), Implementation(name, version, "HTTP", has, server.note)
