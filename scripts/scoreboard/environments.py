@@ -136,11 +136,7 @@ def pin(name: str) -> None:
         run([sys.executable, "-m", "venv", venv], label="make an environment to look into", log=log)
         pip: list[str | Path] = [venv / "bin" / "python", "-m", "pip"]
         alone = ["--no-deps"] if entry.get("without_requirements") else []
-        run(
-            [*pip, "install", "--no-input", "--progress-bar", "off", *alone, *packages],
-            label=f"install {name}",
-            log=log,
-        )
+        run([*pip, *QUIETLY, *alone, *packages], label=f"install {name}", log=log)
         frozen = subprocess.run([*pip, "freeze", "--local"], capture_output=True, text=True, check=True).stdout
         (HERE / "pins" / f"{name}.txt").write_text(frozen, encoding="utf-8")
 

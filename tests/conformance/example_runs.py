@@ -66,7 +66,7 @@ def run_of(*entries: Entry, kind: Kind = "client", **given: Any) -> Run:
 def invented(name: str, *, language: str = "python", kind: Kind = "client", faults: float = 0.2, note: str = "") -> Run:
     """A run over every client vector; the same name gives the same run. For servers the vectors stand in, too."""
     chance = random.Random(f"{kind} {name}")
-    declared = frozenset(each for each in ("cancel", "retry", "timers", "completions") if chance.random() < 0.7)
+    declared = frozenset(each for each in ("cancel", "retry", "idle", "completions") if chance.random() < 0.7)
     made = Implementation(name, f"{chance.randrange(4)}.{chance.randrange(60)}.0", language, declared, note)
     entries = (_invented(case, declared, chance, faults) for case in _cases(kind))
     return run_of(*entries, kind=kind, implementation=made, profile="draft")
