@@ -93,3 +93,11 @@ def test_a_list_in_json_is_json_whatever_the_terminal_lacks() -> None:
     assert said.status == 0
     assert said.out.isascii()
     assert len(json.loads(said.out)) > 100
+
+
+def test_a_profile_that_asks_for_nothing_here_is_no_success(tmp_path: Path) -> None:
+    path = tmp_path / "mine.json"
+    path.write_text('{"vectors": ["ending/whole"]}')
+    said = lastword(*RUN, "--profile", str(path), *LIES)
+    assert said.status == 2
+    assert said.err == f"lastword: profile {path}: it requires none of the client cases that are to be played\n"

@@ -21,6 +21,7 @@ WHOLE = "ending/whole@event"
         (("ends_by_number",), "crash", "the adapter was ended by signal 40 without an answer"),
         (("counts_seconds",), "detail", "text is '$time $time "),
         (("never_asks",), "false_alarm", "the server counted 0 requests, not 1"),
+        (("retries_elsewhere",), "over_retry", "the server counted 3 requests, not 1"),
     ],
 )
 def test_it_is_a_finding(command: tuple[str, ...], verdict: str, reason: str, tmp_path: Path) -> None:

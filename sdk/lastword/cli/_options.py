@@ -149,11 +149,15 @@ def prepare(kind: Kind, options: Options) -> Session:
         raise ConformanceError("the suite needs a POSIX system (Linux, macOS, WSL): it resets sockets and ends groups")
     _check_files(options)
     have_files(options.jobs)
+    selection = select(kind, run=options.run or (), skip=options.skip or (), segmentation=options.segmentation)
+    profile = load_profile(options.profile) if options.profile is not None else None
+    if profile and not any(case.id in profile.vectors for case in selection.cases):
+        raise ConformanceError(f"profile {options.profile}: it requires none of the {kind} cases that are to be played")
     return Session(
         options,
-        select(kind, run=options.run or (), skip=options.skip or (), segmentation=options.segmentation),
+        selection,
         Baseline.read(options.expected_failures) if options.expected_failures else Baseline(),
-        load_profile(options.profile) if options.profile is not None else None,
+        profile,
         Console(highlight=False),
     )
 

@@ -62,8 +62,7 @@ def observed(expect: Mapping[str, Any], server: ScriptedServer, calm: Callable[[
     elsewhere = [
         (number, each)
         for number, each in enumerate(requests, 1)
-        if number > expect.get("requests", number)
-        and (each.method, each.path) != (requests[0].method, requests[0].path)
+        if number > expect.get("requests", number) and _target(each) != _target(requests[0])
     ]
     yield from _counted("requests", len(requests) - len(elsewhere), expect.get("requests"), Verdict.OVER_RETRY)
     for number, request in elsewhere:  # a redirect that is followed is no retry
@@ -83,6 +82,10 @@ def observed(expect: Mapping[str, Any], server: ScriptedServer, calm: Callable[[
             yield Fault(Verdict.DETAIL, f"request {number}: the client left before the answer was over")
         elif not request.answered and not request.problems:
             yield Fault(Verdict.DETAIL, f"request {number}: its script was not played to the end")
+
+
+def _target(request: Received) -> tuple[str, str]:
+    return request.method, request.path.partition("?")[0]  # another query does not make a retry another request
 
 
 def _counted(what: str, count: int, wanted: int | None, too_many: Verdict) -> Iterator[Fault]:

@@ -28,7 +28,9 @@ def post(case: Message) -> http.client.HTTPResponse:
     """Send the request, and give the response with its body still to be read."""
     url = urlsplit(case["base_url"])
     connection = http.client.HTTPConnection(url.netloc)
-    connection.request("POST", f"{url.path}/chat/completions", json.dumps(case["call"]["request"]))
+    connection.request(
+        "POST", f"{url.path}/chat/completions{case.get('query', '')}", json.dumps(case["call"]["request"])
+    )
     return connection.getresponse()
 
 
