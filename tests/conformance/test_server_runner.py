@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import socket
 import sys
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.conformance.command import Said, cases, lastword
+from tests.conformance.command import Said, cases, lastword, started
 
 HERE = Path(__file__).parent
 BROKEN = [sys.executable, str(HERE / "servers" / "broken.py"), "{port}", "{upstream}"]
@@ -151,12 +152,20 @@ def test_a_bare_relay_gives_the_same_report_twice(tmp_path: Path) -> None:
 
 def test_a_run_that_is_stopped_ends_the_server() -> None:
     """SIGTERM in the middle of a case: everything that was started is gone a moment later."""
-    from tests.conformance.command import started
-
-    began = time.monotonic()
-    with started("conformance", "server", "--run", "good/answer", "--", *BROKEN) as process:
-        time.sleep(2.5)
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    options = ("--url", f"http://127.0.0.1:{port}", "--run", "good/answer")
+    with started("conformance", "server", *options, "--", *BROKEN) as process:
+        until = time.monotonic() + 30
+        while not listens(port):
+            assert time.monotonic() < until, "the server was not started"
+            time.sleep(0.05)
+        time.sleep(1)
         process.terminate()
-        process.wait(15)
+        process.wait(20)
     assert process.returncode == 143
-    assert time.monotonic() - began < 20
+
+
+def listens(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0

@@ -17,8 +17,8 @@ def server(
         list[str] | None,
         typer.Argument(
             metavar="CMD",
-            help="Start the server with this, and end it with the run. {port}, {url}, {upstream} and {upstream_port} are "
-            "filled in.",
+            help="After --: start the server with this, and end it with the run. {port}, {url}, {upstream} and "
+            "{upstream_port} are filled in.",
             show_default=False,
         ),
     ] = None,
