@@ -172,11 +172,14 @@ def _tally(cases: list[Json], order: list[str]) -> Tally:
 
 
 def _is_choice(case: Json) -> bool:
-    """Whether the case differs only as the contract's choice lets one differ: a broken answer is whole for nobody else."""
+    """Whether the case differs only as the contract's choice lets one differ: a broken answer is whole for nobody else.
+
+    A server says no outcome; one that is silent has sent the answer as completed.
+    """
     if "choice" not in case or case["verdict"] in NEVER_A_CHOICE:
         return False
-    said = (case.get("said") or {}).get("outcome")
-    return case["verdict"] != "silent" or (said is not None and said == case.get("choice_outcome"))
+    said = (case.get("said") or {}).get("outcome", "completed")
+    return bool(case["verdict"] != "silent" or said == case.get("choice_outcome"))
 
 
 def _findings(cases: list[Json]) -> Iterable[Finding]:
