@@ -37,7 +37,7 @@ def render(board: Board) -> str:
         *_vectors(board, anchors),
         *_choices(board),
     ]
-    lines += ["## How this is made", "", plain(say.MADE), "", plain(say.MISTAKE)]
+    lines += ["## How this is made", "", plain(say.MADE), "", plain(say.MISTAKE), "", *_rules(board)]
     return "\n".join(lines).rstrip("\n") + "\n"
 
 
@@ -131,12 +131,18 @@ def _vectors(board: Board, anchors: Anchors) -> Iterator[str]:
         elif vector is None:
             yield f'<a id="{anchor}"></a>{code(name)}: no longer in the contract.'
         else:
-            rules = ", ".join(f"[{rule}](../contract/SPEC.md#{rule.lower()})" for rule in vector.rules)
+            rules = ", ".join(f"[{rule}]" for rule in vector.rules)
             yield f'<a id="{anchor}"></a>[{code(name)}](../{vector.path}) ({rules}): {plain(vector.description)}'
         yield ""
         yield from (f"    {say.one_line(line)}" for line in wire or ("(nothing)",))
         yield ""
         last = (kind, name)
+
+
+def _rules(board: Board) -> list[str]:
+    """Where the rules are; written once, since there are many links to them."""
+    rules = sorted({rule for vector in board.vectors.values() for rule in vector.rules})
+    return [f"[{rule}]: ../contract/SPEC.md#{rule.lower()}" for rule in rules]
 
 
 def _details(tested: Tested, anchors: Anchors) -> Iterator[str]:
