@@ -28,7 +28,7 @@ FLAGS = (
 )
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")  # it is gone before other tests measure time
 def _chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
     binary = next(filter(None, map(shutil.which, BROWSERS)), None)
     driver = shutil.which("chromedriver")
