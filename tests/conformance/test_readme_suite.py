@@ -94,7 +94,7 @@ def test_the_baseline_that_is_made_holds(project: Path) -> None:
 
 
 def test_the_server_command_finds_the_engine_of_the_first_steps() -> None:
-    (command,) = commands("How does my server behave?")
+    command, *_ = commands("How does my server behave?")
     start = [sys.executable, "-m", "lastword_shim.engine.embedded", "--port", "0"]
     with subprocess.Popen(start, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as engine:
         try:
@@ -106,3 +106,13 @@ def test_the_server_command_finds_the_engine_of_the_first_steps() -> None:
             engine.terminate()
     assert done.status == 0, done.out + done.err
     assert "All right." in done.out
+
+
+def test_the_relay_shows_what_the_shim_mends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    _, bare, mended = commands("How does my server behave?")
+    broken = play(bare, "--run", "broken-stream/no-*")
+    assert (broken.status, broken.err) == (1, "")
+    assert "silent      broken-stream/no-finish" in broken.out
+    right = play(mended, "--run", "broken-stream/no-*")
+    assert right.status == 0, right.out + right.err
