@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
+from lastword import _contract_export as _export
 from lastword._codes import CONTRACT_VERSION
 from lastword.cli._app import app
-from lastword.conformance import _export
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from tests.conformance.command import adapter, lastword
 
-from lastword.conformance._files import check_writable, write
+from lastword.conformance.show._files import check_writable, write
 
 RUN = ("conformance", "client", "--run", "ending/no-done")
 LIES = ("--", *adapter("lies"))

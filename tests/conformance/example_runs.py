@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from lastword._contract import vectors
-from lastword.conformance import _report
 from lastword.conformance._results import Case, CaseResult, Entry, Implementation, Kind, Run, Verdict
+from lastword.conformance.show import _report
 
 NASTY: Final = "\x1b[31m<script>alert('x')</script>\x00\u202e]]>&\"\ud800\uffff\x0b|`"
 """What a text of somebody else's may hold: a terminal's escape, markup, a NUL, a lone surrogate."""

@@ -18,8 +18,8 @@ import pytest
 from lastword import LastwordError, Outcome
 from lastword._contract import load
 from lastword.conformance._cases import cases_of
-from lastword.conformance._client import API_KEY, call_of, play_client
 from lastword.conformance._schemas import violations
+from lastword.conformance.client._player import API_KEY, call_of, play_client
 from lastword.testing import ScriptedServer, answer, stream
 
 ADAPTERS: Final = Path(__file__).parent / "adapters"

@@ -11,8 +11,8 @@ import lastword_sync
 import pytest
 
 from lastword.conformance._cases import cases_of
-from lastword.conformance._client import play_client
 from lastword.conformance._results import Case, CaseResult, Verdict
+from lastword.conformance.client._player import play_client
 
 Results: TypeAlias = "dict[str, Future[CaseResult]]"
 PLAYED = pytest.StashKey[Results]()

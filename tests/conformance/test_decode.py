@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from lastword._contract import vectors
-from lastword.conformance._decode import SEGMENTATIONS, play_decode
+from lastword.conformance.core._decode import SEGMENTATIONS, play_decode
 
 CASES = [
     pytest.param(vector, segmentation, id=f"{vector['id']}/seg:{segmentation}")

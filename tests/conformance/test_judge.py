@@ -13,10 +13,10 @@ import lastword_sync
 import pytest
 
 from lastword._contract import load
-from lastword.conformance._client import play_client
-from lastword.conformance._decode import play_decode
 from lastword.conformance._results import Case, CaseResult, Verdict
-from lastword.conformance._verdict import Fault, settle
+from lastword.conformance.client._judge import Fault, settle
+from lastword.conformance.client._player import play_client
+from lastword.conformance.core._decode import play_decode
 
 CUT: Mapping[str, Any] = load("vectors/client/ending.no-finish-no-done.json")
 WHOLE: Mapping[str, Any] = load("vectors/client/ending.whole.json")

@@ -12,9 +12,9 @@ import pytest
 from tests.conformance.example_runs import NASTY, case_of, invented, result_of, run_of
 
 from lastword._contract import load
-from lastword.conformance import _report
 from lastword.conformance._results import Entry, Run, Verdict
 from lastword.conformance._schemas import violations
+from lastword.conformance.show import _report
 
 
 def report_of(run: Run) -> dict[str, Any]:

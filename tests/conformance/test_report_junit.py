@@ -7,9 +7,9 @@ from xml.etree import ElementTree as ET
 
 from tests.conformance.example_runs import NASTY, case_of, invented, result_of, run_of
 
-from lastword.conformance import _junit
 from lastword.conformance._results import Entry, Run, Verdict
 from lastword.conformance._run import failures
+from lastword.conformance.show import _junit
 
 
 def xml_of(run: Run, folder: Path) -> ET.Element:

@@ -16,15 +16,15 @@ import pytest
 from rich.console import Console
 from tests.conformance.example_runs import case_of, result_of, run_of
 
-from lastword.conformance import _progress
 from lastword.conformance._results import Verdict
+from lastword.conformance.show import _progress
 
 MADE = run_of().implementation
 PLAYS = """
 import time
 from rich.console import Console
 from tests.conformance.example_runs import case_of, result_of, run_of
-from lastword.conformance import _progress
+from lastword.conformance.show import _progress
 from lastword.conformance._results import Verdict
 
 with _progress.listener(Console()) as listener:

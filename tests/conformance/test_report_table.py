@@ -10,8 +10,8 @@ import pytest
 from rich.console import Console
 from tests.conformance.example_runs import NASTY, case_of, invented, result_of, run_of
 
-from lastword.conformance import _table
 from lastword.conformance._results import Entry, Run, Verdict
+from lastword.conformance.show import _table
 
 
 def printed(run: Run, *, verbose: bool = False, trace: bool = False, **console: Any) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from lastword._contract import load, vectors
-from lastword.conformance._retry import play_retry
+from lastword.conformance.core._retry import play_retry
 
 
 @pytest.mark.parametrize("vector", list(vectors("retry")), ids=lambda vector: vector["id"])

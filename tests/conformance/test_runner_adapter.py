@@ -17,12 +17,12 @@ import pytest
 from tests.conformance.command import adapter
 
 from lastword._contract import load
-from lastword.conformance._adapter import Adapter, AdapterFault
 from lastword.conformance._cases import ConformanceError, select
-from lastword.conformance._client import call_of
-from lastword.conformance._pool import AdapterPool
 from lastword.conformance._results import Verdict
 from lastword.conformance._schemas import violations
+from lastword.conformance.client._adapter import Adapter, AdapterFault
+from lastword.conformance.client._player import call_of
+from lastword.conformance.client._pool import AdapterPool
 
 HELLO = '{"protocol": 1, "name": "n", "version": "1", "language": "sh", "capabilities": []}'
 CASE: dict[str, Any] = {

@@ -9,10 +9,10 @@ import pytest
 from lastword._contract import vectors
 from lastword.conformance._baseline import Baseline
 from lastword.conformance._cases import ConformanceError, cases_of, load_profile, matches, select
-from lastword.conformance._client import call_of, limit_of
 from lastword.conformance._results import Case, CaseResult, Implementation, Verdict
 from lastword.conformance._run import Play, exit_status, failures, run
 from lastword.conformance._schemas import violations
+from lastword.conformance.client._player import call_of, limit_of
 
 ABLE = Implementation("a", "1", "python", frozenset({"cancel", "retry"}))
 

@@ -9,10 +9,10 @@ import pytest
 
 from lastword._sse import ServerSentEvent
 from lastword.conformance._cases import ConformanceError
-from lastword.conformance._server_judge import judge
-from lastword.conformance._server_probe import _context, _counts
-from lastword.conformance._server_request import Target, read_url, request_of
-from lastword.conformance._server_wire import Answer, End
+from lastword.conformance.server._exchange import Answer, End
+from lastword.conformance.server._judge import judge
+from lastword.conformance.server._probe import _context, _counts
+from lastword.conformance.server._request import Target, read_url, request_of
 
 ERROR: dict[str, object] = {
     "message": "no", "type": "invalid_request_error", "param": None, "code": "invalid_request_error",

@@ -17,15 +17,15 @@ from rich.console import Console
 
 from lastword.conformance._baseline import Baseline
 from lastword.conformance._cases import CHOICES, ConformanceError, Profile, Selection, load_profile, select
-from lastword.conformance._files import check_writable, have_files, same_file
-from lastword.conformance._junit import write as write_junit
-from lastword.conformance._printable import printable
-from lastword.conformance._progress import Progress
-from lastword.conformance._progress import listener as progress
-from lastword.conformance._report import write as write_report
 from lastword.conformance._results import Kind, Run
 from lastword.conformance._run import exit_status, failures
-from lastword.conformance._table import show
+from lastword.conformance.show._files import check_writable, have_files, same_file
+from lastword.conformance.show._junit import write as write_junit
+from lastword.conformance.show._printable import printable
+from lastword.conformance.show._progress import Progress
+from lastword.conformance.show._progress import listener as progress
+from lastword.conformance.show._report import write as write_report
+from lastword.conformance.show._table import show
 
 _CHOOSE, _JUDGE, _SHOW = "Which cases", "What counts as failed", "What is shown and written"
 

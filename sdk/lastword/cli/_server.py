@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from lastword.cli import _options as shared
-from lastword.conformance._server_request import KEY
+from lastword.conformance.server._request import KEY
 
 _SERVER, _HAS = "The server", "What is known of it"
 
@@ -108,8 +108,8 @@ def server(
     Exit status: 0 all is right or known, 1 something is not, 2 the run could not be made.
     """
     from lastword.conformance._run import run as run_cases
-    from lastword.conformance._server import in_order
-    from lastword.conformance._server_start import Server, on_stage
+    from lastword.conformance.server._player import in_order
+    from lastword.conformance.server._start import Server, on_stage
 
     options = shared.Options(
         run=run, skip=skip, jobs=1, expected_failures=expected_failures, profile=profile, report=report, junit=junit,

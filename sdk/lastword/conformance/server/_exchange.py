@@ -19,7 +19,7 @@ import h11
 from lastword._sse import ServerSentEvent, SSEDecoder
 
 if TYPE_CHECKING:
-    from lastword.conformance._server_request import Request, Target
+    from lastword.conformance.server._request import Request, Target
 
 End = Literal["complete", "truncated", "reset", "closed", "refused", "late", "left"]
 """complete: as its framing says. truncated, reset: in the middle of it. closed: before any head. refused: no connection.

@@ -15,14 +15,14 @@ from dataclasses import replace
 from typing import Any, Final
 
 from lastword._contract import load
-from lastword.conformance import _server_account as account
 from lastword.conformance._cases import ConformanceError, Selection
 from lastword.conformance._results import Case, CaseResult, Verdict
-from lastword.conformance._sandwich import Then
-from lastword.conformance._server_judge import read
-from lastword.conformance._server_scene import Scene, Stage
-from lastword.conformance._server_wire import Answer
-from lastword.conformance._verdict import Fault, settle
+from lastword.conformance.client._judge import Fault, settle
+from lastword.conformance.server import _account as account
+from lastword.conformance.server._engine import Then
+from lastword.conformance.server._exchange import Answer
+from lastword.conformance.server._judge import read
+from lastword.conformance.server._scene import Scene, Stage
 
 USUAL: Final = frozenset({"completions", "choices", "tools"})
 """Capabilities that a server is taken to have if nothing is said."""

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from lastword._sse import ServerSentEvent
 from lastword.conformance._said import steady
-from lastword.conformance._server_judge import Reading
-from lastword.conformance._server_wire import Answer
 from lastword.conformance._trace import script_lines
+from lastword.conformance.server._exchange import Answer
+from lastword.conformance.server._judge import Reading
 
 if TYPE_CHECKING:
-    from lastword.conformance._sandwich import Engine
-    from lastword.conformance._server_request import Request, Target
+    from lastword.conformance.server._engine import Engine
+    from lastword.conformance.server._request import Request, Target
 
 _TOLD: Final = ("x-request-id", "x-should-retry", "retry-after", "retry-after-ms")
 _BOILERPLATE: Final = ("id", "object", "created", "model", "system_fingerprint")

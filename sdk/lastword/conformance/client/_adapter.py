@@ -15,10 +15,10 @@ from typing import Any, Final
 
 from lastword._contract import load
 from lastword.conformance._cases import ConformanceError
-from lastword.conformance._pipes import Child
-from lastword.conformance._printable import shortened
 from lastword.conformance._results import Implementation, Verdict
 from lastword.conformance._schemas import violations
+from lastword.conformance.client._pipes import Child
+from lastword.conformance.show._printable import shortened
 
 PROTOCOL: Final = 1
 _LEAVE: Final = 3.0  # s to leave after stop and EOF; then SIGTERM

@@ -13,7 +13,7 @@ from lastword._errors import error_of
 from lastword._outcome import Outcome
 from lastword._scripted._script import Send, parse_step, segments
 from lastword._sse import MAX_EVENT_BYTES, ServerSentEvent, SSEDecoder
-from lastword.conformance._result import Result, call_of, compare, result_of
+from lastword.conformance._outcomes import Result, call_of, compare, result_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

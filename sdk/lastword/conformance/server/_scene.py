@@ -9,15 +9,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from lastword.conformance._results import Case, Verdict
-from lastword.conformance._server_judge import judge
-from lastword.conformance._server_request import Target, request_of
-from lastword.conformance._server_wire import Answer, Asking
-from lastword.conformance._verdict import Fault
+from lastword.conformance.client._judge import Fault
+from lastword.conformance.server._exchange import Answer, Asking
+from lastword.conformance.server._judge import judge
+from lastword.conformance.server._request import Target, request_of
 
 if TYPE_CHECKING:
-    from lastword.conformance._sandwich import Engine
-    from lastword.conformance._server_probe import Gauge
-    from lastword.conformance._server_process import ServerProcess
+    from lastword.conformance.server._engine import Engine
+    from lastword.conformance.server._probe import Gauge
+    from lastword.conformance.server._process import ServerProcess
 
 _AT_WORK: Final = 15.0  # s in which a request must reach the engine
 _SEEN_LATE: Final = 1.0  # s that a real engine's metrics get to tell it

@@ -11,12 +11,12 @@ from typing import Any
 
 from lastword.conformance._cases import ConformanceError
 from lastword.conformance._results import Implementation
-from lastword.conformance._sandwich import Engine
-from lastword.conformance._server import ServerPlayer, capabilities
-from lastword.conformance._server_probe import look
-from lastword.conformance._server_process import PATIENCE, ServerProcess
-from lastword.conformance._server_request import KEY, Target, read_url
-from lastword.conformance._server_scene import Stage
+from lastword.conformance.server._engine import Engine
+from lastword.conformance.server._player import ServerPlayer, capabilities
+from lastword.conformance.server._probe import look
+from lastword.conformance.server._process import PATIENCE, ServerProcess
+from lastword.conformance.server._request import KEY, Target, read_url
+from lastword.conformance.server._scene import Stage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

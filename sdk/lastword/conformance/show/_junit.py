@@ -8,10 +8,10 @@ from itertools import groupby
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
-from lastword.conformance._files import write as write_file
-from lastword.conformance._printable import printable
-from lastword.conformance._report import settled
 from lastword.conformance._results import Entry, Run, Verdict
+from lastword.conformance.show._files import write as write_file
+from lastword.conformance.show._printable import printable
+from lastword.conformance.show._report import settled
 
 _STALE = "no failing case matches this line of the baseline any more: delete it"
 

@@ -15,8 +15,8 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from lastword.conformance._printable import printable
 from lastword.conformance._results import Case, CaseResult, Implementation, Listener, Verdict
+from lastword.conformance.show._printable import printable
 
 _QUIET: Final = (Verdict.RIGHT, Verdict.SKIPPED)
 _A_SECOND: Final = 4  # pictures; more of them cost time that the run needs

@@ -15,9 +15,9 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from lastword.conformance._printable import printable
 from lastword.conformance._results import CaseResult, Entry, Run, Verdict
 from lastword.conformance._run import failures
+from lastword.conformance.show._printable import printable
 
 _STYLES: Final = {
     **dict.fromkeys((Verdict.SILENT, Verdict.HANG, Verdict.CRASH), "bold red"),

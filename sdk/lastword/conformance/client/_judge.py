@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from lastword.conformance._printable import shortened
-from lastword.conformance._result import differences
+from lastword.conformance._outcomes import differences
 from lastword.conformance._results import Verdict
+from lastword.conformance.show._printable import shortened
 
 if TYPE_CHECKING:
     from lastword.testing import Received, ScriptedServer

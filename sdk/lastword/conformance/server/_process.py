@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from lastword.conformance._cases import ConformanceError
-from lastword.conformance._server_request import Target
+from lastword.conformance.server._request import Target
 
 PATIENCE: Final = 180.0
 """Seconds that a server has to answer for the first time: engines load models."""

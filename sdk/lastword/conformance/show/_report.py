@@ -13,10 +13,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from lastword.conformance._files import write as write_file
-from lastword.conformance._printable import json_safe, shortened
 from lastword.conformance._results import Case, CaseResult, Entry, Implementation, Run, Verdict
 from lastword.conformance._schemas import violations
+from lastword.conformance.show._files import write as write_file
+from lastword.conformance.show._printable import json_safe, shortened
 
 FORMAT: Final = 1
 """Of the report, counted up when something that reads them would have to change."""

@@ -12,8 +12,8 @@ from lastword._classify import ErrorInfo, classify_frame, classify_response, is_
 from lastword._codes import CODES
 from lastword.conformance._results import Verdict
 from lastword.conformance._schemas import violations
-from lastword.conformance._server_wire import Answer
-from lastword.conformance._verdict import Fault
+from lastword.conformance.client._judge import Fault
+from lastword.conformance.server._exchange import Answer
 
 _LONGEST_HINT: Final = 120  # seconds (HDR-6)
 _NUMBER: Final = re.compile(r"(?<![\w.-])-?(?:0|[1-9]\d*)(?:\.\d+)?(?![\w.]*\w)")  # and not part of a name

@@ -12,9 +12,8 @@ from lastword._codes import Code
 from lastword._completeness import StreamTracker, WireEnd
 from lastword._sse import ServerSentEvent
 from lastword.conformance._results import Verdict
-from lastword.conformance._server_request import Request
-from lastword.conformance._server_wire import LINGER, Answer
-from lastword.conformance._server_words import (
+from lastword.conformance.client._judge import Fault
+from lastword.conformance.server._errors import (
     Said,
     as_list,
     judge_error,
@@ -22,7 +21,8 @@ from lastword.conformance._server_words import (
     said_in_body,
     said_in_event,
 )
-from lastword.conformance._verdict import Fault
+from lastword.conformance.server._exchange import LINGER, Answer
+from lastword.conformance.server._request import Request
 
 _WIRE: Final[Mapping[str, WireEnd]] = {"complete": "complete", "truncated": "truncated"}
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from lastword.conformance._cases import ConformanceError
-from lastword.conformance._server_request import Target, request_of
-from lastword.conformance._server_wire import Answer, Asking
+from lastword.conformance.server._exchange import Answer, Asking
+from lastword.conformance.server._request import Target, request_of
 
 _SECONDS: Final = 10.0
 # Requests at work and waiting, as engines' own metrics name them. The first row of which one is there is taken.
