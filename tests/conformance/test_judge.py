@@ -42,39 +42,46 @@ def with_expected(vector: Mapping[str, Any], **members: Any) -> dict[str, Any]:
     return changed
 
 
-@pytest.mark.parametrize(
-    ("member", "wrong", "verdict", "why"),
-    [
-        ("outcome", "completed", "false_alarm", "outcome is incomplete (stream_incomplete), not completed"),
-        ("outcome", "failed", "wrong_code", "outcome is incomplete (stream_incomplete), not failed"),
-        ("code", "cancelled", "wrong_code", "code is stream_incomplete, not cancelled"),
-        ("text", "Hello!", "detail", "text is 'Hello', not 'Hello!'"),
-        ("texts", {"0": "Hello", "1": ""}, "detail", "texts is"),
-        ("finish_reasons", {"0": "stop"}, "detail", "finish_reasons is"),
-        ("usage", {"prompt_tokens": 1}, "detail", "usage is None"),
-        ("category", "fixable", "wrong_code", "category is 'retryable', not 'fixable'"),
-        ("retryable", False, "wrong_code", "retryable is True, not False"),
-        ("status", 200, "detail", "status is None, not 200"),
-        ("param", "n", "detail", "param is None, not 'n'"),
-        ("request_id", "r", "detail", "request_id is '$request_id', not 'r'"),
-        ("retry_after_ms", 1, "detail", "retry_after_ms is None, not 1"),
-        ("details", {"chunks": 3}, "detail", "details has chunks 2, not 3"),
-        ("message_contains", ["cheese"], "detail", "message lacks 'cheese'"),
-        ("warnings", 1, "detail", "warnings are [], not 1 of them"),
-        ("tool_calls", [{"name": "f", "arguments": "{}"}], "detail", "tool_calls are []"),
-        ("requests", 2, "detail", "the server counted 1 requests, not 2"),
-        ("requests", 0, "over_retry", "the server counted 1 requests, not 0"),
-        ("connections", 0, "leak", "the server counted 1 connections, not 0"),
-        ("connections", 2, "detail", "the server counted 1 connections, not 2"),
-        ("within_ms", 0.001, "hang", "no answer within the 0.001 ms that the vector gives"),
-    ],
-)
+WRONG_OF_A_CALL: list[tuple[str, object, str, str]] = [
+    ("outcome", "completed", "false_alarm", "outcome is incomplete (stream_incomplete), not completed"),
+    ("outcome", "failed", "wrong_code", "outcome is incomplete (stream_incomplete), not failed"),
+    ("code", "cancelled", "wrong_code", "code is stream_incomplete, not cancelled"),
+    ("text", "Hello!", "detail", "text is 'Hello', not 'Hello!'"),
+    ("texts", {"0": "Hello", "1": ""}, "detail", "texts is"),
+    ("finish_reasons", {"0": "stop"}, "detail", "finish_reasons is"),
+    ("usage", {"prompt_tokens": 1}, "detail", "usage is None"),
+    ("category", "fixable", "wrong_code", "category is 'retryable', not 'fixable'"),
+    ("retryable", False, "wrong_code", "retryable is True, not False"),
+    ("status", 200, "detail", "status is None, not 200"),
+    ("param", "n", "detail", "param is None, not 'n'"),
+    ("request_id", "r", "detail", "request_id is '$request_id', not 'r'"),
+    ("retry_after_ms", 1, "detail", "retry_after_ms is None, not 1"),
+    ("details", {"chunks": 3}, "detail", "details has chunks 2, not 3"),
+    ("message_contains", ["cheese"], "detail", "message lacks 'cheese'"),
+    ("warnings", 1, "detail", "warnings are [], not 1 of them"),
+    ("tool_calls", [{"name": "f", "arguments": "{}"}], "detail", "tool_calls are []"),
+    ("requests", 2, "detail", "the server counted 1 requests, not 2"),
+    ("requests", 0, "over_retry", "the server counted 1 requests, not 0"),
+    ("connections", 0, "leak", "the server counted 1 connections, not 0"),
+    ("connections", 2, "detail", "the server counted 1 connections, not 2"),
+    ("within_ms", 0.001, "hang", "no answer within the 0.001 ms that the vector gives"),
+]
+
+
+@pytest.mark.parametrize(("member", "wrong", "verdict", "why"), WRONG_OF_A_CALL)
 def test_a_wrong_expectation_of_a_call_is_noticed(member: str, wrong: object, verdict: str, why: str) -> None:
     assert play(CUT).verdict is Verdict.RIGHT
     result = play(with_expected(CUT, **{member: wrong}))
     assert result.verdict == verdict
     assert len(result.reasons) == 1
     assert why in result.reasons[0]
+
+
+def test_other_codes_that_the_rules_allow_are_right() -> None:
+    vector = with_expected(CUT, code="cancelled")
+    assert play(vector).verdict is Verdict.WRONG_CODE
+    vector["expect"]["codes_also_accepted"] = ["stream_incomplete"]
+    assert play(vector).verdict is Verdict.RIGHT
 
 
 def test_a_broken_answer_that_is_called_whole_is_silence_whatever_else_is_wrong() -> None:

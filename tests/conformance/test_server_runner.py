@@ -35,6 +35,7 @@ CAUGHT = [
     ("good/unbuffered", "detail", "no event within 5000 ms: it is held back until the engine sends more"),
     ("request/no-messages", "detail", "the message tells a file path (ERR-4)"),
     ("request/not-an-object", "detail", "the message has 7, and details do not (ERR-3)"),
+    ("refusal/html-502", "detail", "the message tells '<'"),
     ("request/max-tokens-text", "detail", "the error is in words of its own, readable as invalid_request_error (ERR-1)"),
     ("hint/request-id-made", "detail", "the answer has no x-request-id (HDR-4)"),
     ("hint/retryable", "detail", "a retryable error without retry-after and retry-after-ms (HDR-5)"),

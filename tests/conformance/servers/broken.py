@@ -104,6 +104,7 @@ FAULTS: dict[str, Callable[[Handler], object]] = {
     "request/tools-text": lambda self: setattr(self, "close_connection", True),
     "hint/request-id-made": lambda self: self.answer(200, {**WHOLE, "usage": {}}),
     "hint/retryable": lambda self: self.refuses(status=503, code="queue_overloaded", category="retryable", retryable=True),
+    "refusal/html-502": lambda self: self.refuses(502, message="<p>", code="bad_gateway", category="retryable", retryable=True),
     "broken-stream/unknown-finish": lambda self: self.stream(CHUNK, DONE),
     "good/completions": Handler.crashes,
 }  # fmt: skip

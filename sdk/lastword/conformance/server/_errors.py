@@ -143,6 +143,9 @@ def _contract_error(said: Said, expect: Mapping[str, Any], accepted: list[str], 
     for part in expect.get("message_contains", ()):
         if part not in error["message"]:
             yield Fault(Verdict.DETAIL, f"the message lacks {part!r}")
+    for part in expect.get("message_lacks", ()):
+        if part in error["message"]:
+            yield Fault(Verdict.DETAIL, f"the message tells {part!r}")
     if answer.values("x-request-id") not in ([], [error["request_id"]]):
         yield Fault(Verdict.DETAIL, "error.request_id is not the answer's x-request-id")
 
