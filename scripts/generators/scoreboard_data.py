@@ -16,6 +16,7 @@ from typing import Any
 
 Json = dict[str, Any]
 
+FINE = frozenset({"right", "skipped"})
 # No view of what is expected makes these right.
 NEVER_A_CHOICE = frozenset({"hang", "crash", "unable"})
 
@@ -185,7 +186,7 @@ def _is_choice(case: Json) -> bool:
 def _findings(cases: list[Json]) -> Iterable[Finding]:
     alike: dict[str, list[Json]] = {}
     for case in cases:
-        if case["verdict"] not in {"right", "skipped"}:
+        if case["verdict"] not in FINE:
             told = [case.get(name) for name in ("verdict", "reasons", "said", "wire", "known")]
             alike.setdefault(json.dumps(told), []).append(case)
     for group in alike.values():

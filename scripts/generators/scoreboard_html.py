@@ -5,13 +5,13 @@ The page is built as a tree, so that every text of a report is escaped by whoeve
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from itertools import groupby
 from pathlib import Path
 from string import Template
 from xml.etree.ElementTree import Element, tostring
 
+from . import scoreboard_data as data
 from . import scoreboard_words as say
 from .scoreboard_data import Board, Finding, Tally, Tested
 from .scoreboard_tags import Child, digest, tag
@@ -83,7 +83,7 @@ def _filter(board: Board) -> Element:
 
 
 def _filters(board: Board) -> Iterator[tuple[str, str, str]]:
-    yield from ((name, say.sign(name), say.words(name)) for name in board.verdicts if name not in {"right", "skipped"})
+    yield from ((name, say.sign(name), say.words(name)) for name in board.verdicts if name not in data.FINE)
     yield "choice", say.CHOICE, "own choice"
 
 
@@ -91,7 +91,9 @@ def _kind(board: Board, kind: str, head: str) -> Element:
     tested = board.of(kind)
     label = f"{head} by area"
     corner = tag("th", "Area", scope="col")
-    names = [tag("th", tag("a", each.name, href=f"#{_anchor(each)}"), _version(each), scope="col") for each in tested]
+    names = [
+        tag("th", tag("a", each.name, href=f"#{say.anchor(each)}"), _version(each), scope="col") for each in tested
+    ]
     rows = [_row("all areas", [each.total for each in tested], board, tested, class_="total")]
     rows += [_row(area, [each.areas.get(area) for each in tested], board, tested) for area in board.areas(kind)]
     matrix = tag(
@@ -127,7 +129,7 @@ def _row(
     area: str, tallies: Iterable[Tally | None], board: Board, tested: list[Tested], *, class_: str | None = None
 ) -> Element:
     cells = [
-        _cell(tally, board, None if class_ else f"#{_anchor(each)}--{area}", f"{each.name}, {area}")
+        _cell(tally, board, None if class_ else f"#{say.anchor(each)}--{area}", f"{each.name}, {area}")
         for tally, each in zip(tallies, tested, strict=True)
     ]
     return tag("tr", tag("th", area, scope="row"), *cells, class_=class_, end="\n")
@@ -149,10 +151,6 @@ def _cell(tally: Tally | None, board: Board, target: str | None, label: str) -> 
     )
     look = _BY_SIGN.get(word[0], "none")
     return tag("td", content, class_=look, data_class=look, data_red=faults or None)
-
-
-def _anchor(tested: Tested) -> str:
-    return f"{tested.kind}-{re.sub(r'[^a-z0-9]+', '-', tested.key.lower())}"
 
 
 def _summary(board: Board, tested: list[Tested]) -> Element:
@@ -189,7 +187,7 @@ def _details(board: Board, tested: Tested) -> Element:
         "section",
         tag("h3", tested.name, " ", _version(tested)),
         *(groups or [tag("p", "Nothing.")]),
-        id=_anchor(tested),
+        id=say.anchor(tested),
         end="\n",
     )
 
@@ -201,7 +199,7 @@ def _group(board: Board, tested: Tested, area: str, findings: list[Finding]) -> 
         "details",
         tag("summary", f"{area}: {told}"),
         *(_finding(board, tested, finding) for finding in findings),
-        id=f"{_anchor(tested)}--{area}",
+        id=f"{say.anchor(tested)}--{area}",
         data_title=f"{say.named(tested)}: {area}",
         data_told=told,
         end="\n",

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from itertools import groupby
 
+from . import scoreboard_data as data
 from . import scoreboard_words as say
 from .scoreboard_data import Board, Finding, Tested
 
 HEADS = {"client": "Clients", "server": "Servers"}
 _LONGEST = 100  # characters of a text that somebody else wrote
-_TOLD = frozenset({"silent", "false_alarm", "wrong_code"})  # what was expected and what was said tell the difference
+GRAVER = say.GRAVE | say.WRONG  # these are listed, vector by vector
+_TOLD = frozenset({"silent", "false_alarm"})  # what was expected and what was said tell the difference
+SHOWN = (
+    "What was said or sent instead of what was expected, with what was on the wire. The lesser verdicts are only counted; "
+    "each result, with every difference, is in [the page](conformance.html)."
+)
 
 
 def render(board: Board) -> str:
@@ -27,16 +32,11 @@ def render(board: Board) -> str:
     for kind, head in HEADS.items():
         if tested := board.of(kind):
             lines += [f"## {head}", "", *_matrix(board, kind, tested), *_summary(board, tested)]
-    lines += ["## What went wrong", "", "What was said or sent instead of what was expected.", ""]
-    anchors = _anchors(board)
-    for each in board.tested:
-        lines += _details(each, anchors)
-    lines += [
-        "## The vectors that were failed, and what was on the wire",
-        "",
-        *_vectors(board, anchors),
-        *_choices(board),
-    ]
+    lines += ["## What went wrong", "", SHOWN, "", *_lesser(board)]
+    for kind, head in HEADS.items():
+        if graver := [*_graver(board, kind)]:
+            lines += [f"### {head}", "", *graver]
+    lines += _choices(board)
     lines += ["## How this is made", "", plain(say.MADE), "", plain(say.MISTAKE), "", *_rules(board)]
     return "\n".join(lines).rstrip("\n") + "\n"
 
@@ -65,7 +65,7 @@ def _legend(board: Board) -> list[str]:
     verdicts = [
         (f"{say.sign(name)} {say.words(name)}", plain(means))
         for name, means in board.verdicts.items()
-        if name not in {"right", "skipped"}
+        if name not in data.FINE
     ]
     others = [(sign, plain(means)) for sign, means in say.MEANS.items()]
     return [
@@ -78,7 +78,7 @@ def _legend(board: Board) -> list[str]:
 
 
 def _matrix(board: Board, kind: str, tested: list[Tested]) -> list[str]:
-    names = [f"[{plain(say.named(each))}](#{_anchor(each)})" for each in tested]
+    names = [f"[{plain(say.named(each))}](conformance.html#{say.anchor(each)})" for each in tested]
     rows = [
         [area, *(" ".join(say.cell(each.areas.get(area), board.verdicts)) for each in tested)]
         for area in board.areas(kind)
@@ -102,86 +102,57 @@ def _summary(board: Board, tested: list[Tested]) -> Iterator[str]:
     yield ""
 
 
-def _anchor(tested: Tested) -> str:
-    return f"{tested.kind}-{re.sub(r'[^a-z0-9]+', '-', tested.key.lower())}"
+def _lesser(board: Board) -> list[str]:
+    """What is only counted here; the other page has every one."""
+    lesser = [name for name in board.verdicts if name not in {*GRAVER, *data.FINE}]
+    names = [(f"[{plain(say.named(each))}](conformance.html#{say.anchor(each)})", each.total) for each in board.tested]
+    rows = [(name, *(str(total.red[each]) for each in lesser), str(total.choice)) for name, total in names]
+    heads = [f"{say.sign(name)} {say.words(name)}" for name in lesser]
+    return _table(("Only counted here", *heads, f"[{say.CHOICE} own choice](#own-choices)"), rows)
 
 
-Anchors = dict[tuple[str, str, tuple[str, ...]], str]
-
-
-def _anchors(board: Board) -> Anchors:
-    """Give an anchor for each vector and what was on its wire: most implementations meet the same."""
-    keys = {
-        (each.kind, found.vector, found.wire) for each in board.tested for found in each.findings if not found.choice
-    }
-    anchors: Anchors = {}
-    for (kind, vector), group in groupby(sorted(keys), key=lambda key: key[:2]):
-        name = re.sub(r"[^a-z0-9]+", "-", f"{kind[0]}-{vector}")
-        anchors.update({key: name if number == 1 else f"{name}-{number}" for number, key in enumerate(group, 1)})
-    return anchors
-
-
-def _vectors(board: Board, anchors: Anchors) -> Iterator[str]:
-    """What the faults are about, once each: the sentence, the rules, and the wire."""
+def _graver(board: Board, kind: str) -> Iterator[str]:
+    """Vector by vector: what was expected, what was on the wire, and who came to what."""
+    met: dict[tuple[str, str, tuple[str, ...]], dict[str, list[str]]] = {}
+    for tested in board.of(kind):
+        for found in tested.findings:
+            if found.verdict in GRAVER and not found.choice:
+                told = met.setdefault((found.vector, say.in_brief(found.expected), found.wire), {})
+                names = told.setdefault(_told(found), [])
+                names += [] if plain(tested.name) in names else [plain(tested.name)]
     last = None
-    for (kind, name, wire), anchor in anchors.items():
-        vector = board.vectors.get((kind, name))
-        if last == (kind, name):
-            yield f'<a id="{anchor}"></a>{code(name)}, as others met it:'
-        elif vector is None:
-            yield f'<a id="{anchor}"></a>{code(name)}: no longer in the contract.'
-        else:
-            rules = ", ".join(f"[{rule}]" for rule in vector.rules)
-            yield f'<a id="{anchor}"></a>[{code(name)}](../{vector.path}) ({rules}): {plain(vector.description)}'
+    for (name, expected, wire), told in sorted(met.items()):
+        yield from _vector(board, kind, name) if name != last else (f"{code(name)}, as others met it.", "")
+        yield f"Expected: {code(expected)}"
         yield ""
         yield from (f"    {say.one_line(line)}" for line in wire or ("(nothing)",))
         yield ""
-        last = (kind, name)
+        yield from (f"* {what}: {', '.join(names)}" for what, names in told.items())
+        yield ""
+        last = name
+
+
+def _vector(board: Board, kind: str, name: str) -> Iterator[str]:
+    if vector := board.vectors.get((kind, name)):
+        rules = ", ".join(f"[{rule}]" for rule in vector.rules)
+        yield f"**[{code(name)}](../{vector.path})** ({rules}): {plain(vector.description)}"
+    else:
+        yield f"**{code(name)}**: no longer in the contract."
+    yield ""
+
+
+def _told(finding: Finding) -> str:
+    """One line: the verdict, and what was said or, where that does not tell it, the first difference."""
+    said = say.in_brief(finding.said)
+    tells = finding.verdict in _TOLD and said != say.in_brief(finding.expected)
+    what = code(_short(said)) if tells or not finding.reasons else plain(_short(finding.reasons[0]))
+    return f"**{say.sign(finding.verdict)} {say.words(finding.verdict)}** {what}"
 
 
 def _rules(board: Board) -> list[str]:
     """Where the rules are; written once, since there are many links to them."""
     rules = sorted({rule for vector in board.vectors.values() for rule in vector.rules})
     return [f"[{rule}]: ../contract/SPEC.md#{rule.lower()}" for rule in rules]
-
-
-def _details(tested: Tested, anchors: Anchors) -> Iterator[str]:
-    yield f'<a id="{_anchor(tested)}"></a>'
-    yield ""
-    yield f"### {plain(say.named(tested))}"
-    yield ""
-    if not tested.total.red:
-        yield "No fault."
-        yield ""
-    for finding in tested.findings:
-        if not finding.choice:
-            yield from _fault(finding, anchors[tested.kind, finding.vector, finding.wire])
-    if choices := dict.fromkeys(code(finding.vector) for finding in tested.findings if finding.choice):
-        yield f"* [{say.CHOICE} own choice](#own-choices): {', '.join(choices)}"
-    yield ""
-
-
-def _fault(finding: Finding, anchor: str) -> Iterator[str]:
-    """A line or a few; the other page has all that was said, and every difference."""
-    expected, said = say.in_brief(finding.expected), _short(say.in_brief(finding.said))
-    sign = f"{say.sign(finding.verdict)} {say.words(finding.verdict)}"
-    both = code(said) if said == expected else f"{code(said)} instead of {code(expected)}"
-    yield f"* **{sign}** [{code(finding.vector)}](#{anchor}): {both}"
-    told = finding.verdict in _TOLD and expected != said
-    if finding.reasons and not told:
-        yield f"  Differs: {_sentence(finding.reasons[0])}"
-    message = (finding.said or {}).get("message")
-    if told and isinstance(message, str) and message:
-        yield f"  Its words: {_sentence(message)}"
-    if where := say.where(finding):
-        yield f"  How: {where}."
-    if finding.known:
-        yield f"  Known: {_sentence(finding.known)}"
-
-
-def _sentence(text: str) -> str:
-    short = plain(_short(text))
-    return short if short.endswith((".", "…")) else f"{short}."
 
 
 def _short(text: str) -> str:

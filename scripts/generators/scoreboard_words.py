@@ -12,8 +12,9 @@ from .scoreboard_data import Finding, Tally, Tested
 RIGHT, CHOICE, SKIPPED = "✓", "◇", "○"
 GRAVE = frozenset({"silent", "hang", "crash", "unable"})
 WRONG = frozenset({"over_retry", "false_alarm"})
-_FIRST = ("outcome", "code", "codes_also_accepted", "status", "terminal")
-_AWKWARD = re.compile(
+# As in the SDK, which these scripts can do without; a test holds them equal.
+FIRST = ("outcome", "code", "codes_also_accepted", "status", "terminal")
+AWKWARD = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ud800-\udfff\ufeff\ufff9-\ufffb\ufffe\uffff]"
 )
 
@@ -49,7 +50,7 @@ MEANS = {
 
 def shown(text: str) -> str:
     r"""Make text of others visible: control and direction characters as ``\x1b``, ``\u202e``."""
-    return _AWKWARD.sub(lambda found: ascii(found[0])[1:-1], text)
+    return AWKWARD.sub(lambda found: ascii(found[0])[1:-1], text)
 
 
 def one_line(text: str) -> str:
@@ -68,6 +69,10 @@ def sign(verdict: str) -> str:
 
 def named(tested: Tested) -> str:
     return shown(f"{tested.name} {tested.version}".strip())
+
+
+def anchor(tested: Tested) -> str:
+    return f"{tested.kind}-{re.sub(r'[^a-z0-9]+', '-', tested.key.lower())}"
 
 
 def worst(tally: Tally, order: Mapping[str, str]) -> str | None:
@@ -109,7 +114,7 @@ def in_words(values: Mapping[str, Any] | None) -> str:
     rest = [
         f"{name.replace('_', ' ')} {json.dumps(value, ensure_ascii=False)}"
         for name, value in values.items()
-        if name not in {*_FIRST, *twice} and value not in (None, "", [], {}, False)
+        if name not in {*FIRST, *twice} and value not in (None, "", [], {}, False)
     ]
     return shown(", ".join(filter(None, [_brief(values), *rest])) or "nothing")
 
@@ -120,9 +125,9 @@ def in_brief(values: Mapping[str, Any] | None) -> str:
 
 
 def _brief(values: Mapping[str, Any]) -> str:
-    lists = {name: value if isinstance(value, list) else [value] for name, value in values.items() if name in _FIRST}
+    lists = {name: value if isinstance(value, list) else [value] for name, value in values.items() if name in FIRST}
     lists["code"] = [*lists.get("code", ()), *lists.pop("codes_also_accepted", ())]
-    parts = (" or ".join(str(each) for each in lists.get(name, ()) if each is not None) for name in _FIRST)
+    parts = (" or ".join(str(each) for each in lists.get(name, ()) if each is not None) for name in FIRST)
     return " ".join(filter(None, parts))
 
 

@@ -16,6 +16,9 @@ from generators import scoreboard
 from generators import scoreboard_data as data
 from generators import scoreboard_words as words
 from lastword.conformance._results import Entry, Implementation, Run, Verdict
+from lastword.conformance.show import _printable, _report
+
+ROOT = Path(__file__).parents[2]
 
 
 class Page(HTMLParser):
@@ -123,7 +126,7 @@ def test_another_view_of_our_choice_is_no_fault(
     if counted == "choice":
         assert (one.areas["a"].choice, one.areas["a"].red.total()) == (1, 0)
         assert "| a | 1/2 ◇ 1 own choice |" in markdown
-        assert "* [◇ own choice](#own-choices): `a/one`\n" in markdown
+        assert "](conformance.html#client-one) | 0 | 0 | 0 | 1 |\n" in markdown
         assert 'data-verdict="choice"' in html
         assert "Opinions differ." in html
     else:
@@ -156,13 +159,47 @@ def test_both_pages_have_the_same_cells_and_the_reports_figures(tmp_path: Path) 
 def test_every_link_leads_somewhere(tmp_path: Path) -> None:
     markdown, html = pages(checkout_with(tmp_path, many_runs()))
     rules = set(re.findall(r"^### (\S+)$", (tmp_path / "contract/SPEC.md").read_text(encoding="utf-8"), re.MULTILINE))
+    there = Page(html).of("id")
     for page in (rendered(markdown), Page(html)):
         ids = page.of("id")
         assert len(ids) == len(set(ids))
         for target in set(page.of("href")) - {"data:,", "conformance.html"}:
             path, _, anchor = unquote(target).partition("#")
+            if path == "conformance.html":
+                assert anchor in there, target
+                continue
             assert not path or (tmp_path / "docs" / path).resolve().is_file(), target
             assert anchor.upper() in rules if path.endswith("SPEC.md") else not anchor or anchor in ids, target
+
+
+def test_those_who_met_the_same_stand_together(tmp_path: Path) -> None:
+    """The graver verdicts, with the expectation and the wire of a vector once; the lesser ones are only counted."""
+    runs = {}
+    for name, said in (("one", "completed"), ("two", "completed"), ("three", "cancelled")):
+        silent = result_of(case_of("a/x"), Verdict.SILENT, said={"outcome": said}, wire=("< end",))
+        many = result_of(case_of("a/y"), Verdict.OVER_RETRY, wire=("< end",))
+        lesser = [entry("a/z", Verdict.DETAIL), entry("b/z", Verdict.WRONG_CODE), entry("c/z", Verdict.LEAK)]
+        made = Implementation(name, "1", "python", frozenset(), "")
+        runs[name] = run_of(Entry(silent), Entry(many), *lesser, implementation=made)
+    markdown, _ = pages(checkout_with(tmp_path, runs))
+    listed = markdown.partition("\n### Clients\n")[2].partition("\n<a ")[0]
+    assert listed == (
+        "\n**`a/x`**: no longer in the contract.\n\nExpected: `incomplete stream_incomplete`\n\n    < end\n\n"
+        "* **✗ silent** `completed`: one, two\n* **✗ silent** `cancelled`: three\n"
+        "\n**`a/y`**: no longer in the contract.\n\nExpected: `incomplete stream_incomplete`\n\n    < end\n\n"
+        "* **▲ over retry** the server counted 3 requests, not 1: one, three, two\n"
+    )
+    assert "| [one 1](conformance.html#client-one) | 1 | 1 | 1 | 0 |" in markdown
+
+
+def test_the_page_is_short_enough_to_be_shown() -> None:
+    """Hosts of code show the source of a longer one."""
+    assert (ROOT / "docs/conformance.md").stat().st_size < 300_000
+
+
+def test_what_is_told_first_is_what_the_reports_have() -> None:
+    assert words.FIRST == _report._EXPECTED
+    assert words.AWKWARD == _printable._AWKWARD
 
 
 def run_that_says(text: str, name: str) -> Run:
@@ -172,7 +209,8 @@ def run_that_says(text: str, name: str) -> Run:
     fault = result_of(case_of("a/b", choice=text), Verdict.HANG, unreported=(text,), **texts)
     choice = result_of(case_of("a/c", choice=text), Verdict.DETAIL, **texts)
     skipped = result_of(case_of("a/d", needs=[text, "x"]), Verdict.SKIPPED)
-    entries = (Entry(fault, known=text), Entry(choice, known=text), Entry(skipped))
+    silent = result_of(case_of("a/e"), Verdict.SILENT, **texts)
+    entries = (Entry(fault, known=text), Entry(silent), Entry(choice, known=text), Entry(skipped))
     return run_of(*entries, implementation=made, profile=text)
 
 
@@ -216,7 +254,7 @@ def test_the_pages_depend_on_nothing_but_the_reports(tmp_path: Path) -> None:
 
 def test_a_vector_that_is_no_longer_there_is_named_so(tmp_path: Path) -> None:
     markdown, html = pages(checkout_with(tmp_path, {"old": run_of(entry("gone/since", Verdict.HANG))}))
-    assert "`gone/since`: no longer in the contract." in markdown
+    assert "**`gone/since`**: no longer in the contract." in markdown
     assert "This vector is no longer in the contract." in html
     assert re.search(r"\d+ vectors are newer than its report", markdown)
 
