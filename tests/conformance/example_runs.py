@@ -64,7 +64,7 @@ def run_of(*entries: Entry, kind: Kind = "client", **given: Any) -> Run:
 
 
 def invented(name: str, *, language: str = "python", kind: Kind = "client", faults: float = 0.2, note: str = "") -> Run:
-    """A run over every client vector; the same name gives the same run. For servers the vectors stand in, too."""
+    """A run over every vector of its kind; the same name gives the same run."""
     chance = random.Random(f"{kind} {name}")
     declared = frozenset(each for each in ("cancel", "retry", "idle", "completions") if chance.random() < 0.7)
     made = Implementation(name, f"{chance.randrange(4)}.{chance.randrange(60)}.0", language, declared, note)
@@ -76,7 +76,7 @@ def invented(name: str, *, language: str = "python", kind: Kind = "client", faul
 def _cases(kind: Kind) -> list[Case]:
     return [
         Case(kind, vector, segmentation)
-        for vector in vectors("client")
+        for vector in vectors(kind)
         for segmentation in vector.get("segmentations", ("event",))
     ]
 
