@@ -2,16 +2,11 @@
 
 import { readFileSync } from "node:fs";
 
-const dialects = JSON.parse(readFileSync(new URL("../../../contract/dialects.json", import.meta.url), "utf8"));
+const contract = (name) => JSON.parse(readFileSync(new URL(`../../../contract/${name}`, import.meta.url), "utf8"));
+const dialects = contract("dialects.json");
 const words = dialects.code_aliases; // insufficient_quota: quota_exceeded
 const statuses = dialects.status_codes; // 503: engine_unavailable
-const outcomes = {
-  stream_incomplete: "incomplete",
-  malformed_response: "incomplete",
-  unknown_finish_reason: "incomplete",
-  cancelled: "cancelled",
-  client_disconnected: "cancelled",
-};
+const outcomes = Object.fromEntries(contract("registry.json").codes.map(({ code, outcome }) => [code, outcome]));
 
 // A call that ended in an error; `said` are the members of outcome.json that the library has for it.
 export function failed(byClass, { code, status, ...said }) {

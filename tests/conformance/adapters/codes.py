@@ -12,13 +12,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-_DIALECTS = json.loads(Path(__file__).parents[3].joinpath("contract/dialects.json").read_text(encoding="utf-8"))
+_CONTRACT = Path(__file__).parents[3] / "contract"
+_DIALECTS = json.loads((_CONTRACT / "dialects.json").read_text(encoding="utf-8"))
 WORDS: Mapping[str, str] = _DIALECTS["code_aliases"]  # insufficient_quota: quota_exceeded
 STATUSES: Mapping[str, str] = _DIALECTS["status_codes"]  # 503: engine_unavailable
-_OUTCOMES = {
-    **dict.fromkeys(("stream_incomplete", "malformed_response", "unknown_finish_reason"), "incomplete"),
-    **dict.fromkeys(("cancelled", "client_disconnected"), "cancelled"),
-}
+_REGISTRY = json.loads((_CONTRACT / "registry.json").read_text(encoding="utf-8"))
+OUTCOMES: Mapping[str, str] = {each["code"]: each["outcome"] for each in _REGISTRY["codes"]}
 
 
 def failed(by_class: str, *, code: Any = None, status: Any = None, **said: Any) -> dict[str, Any]:
@@ -31,7 +30,7 @@ def failed(by_class: str, *, code: Any = None, status: Any = None, **said: Any) 
     if isinstance(status, int):
         said["status"] = status
     plain = {name: value for name, value in said.items() if value is None or isinstance(value, str | int)}  # bodies lie
-    return {"outcome": _OUTCOMES.get(word, "failed"), "code": word, **plain}
+    return {"outcome": OUTCOMES.get(word, "failed"), "code": word, **plain}
 
 
 def _of_number(number: Any) -> str | None:
