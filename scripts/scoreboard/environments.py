@@ -31,7 +31,7 @@ HERE = Path(__file__).resolve().parent
 ADAPTERS = ROOT / "tests" / "conformance" / "adapters"
 # What an adapter for Node finds beside it as in the checkout: modules are looked for from the file upwards, so the
 # environment has a copy of these.
-COPIED = ("tests/conformance/adapters/*.mjs", "contract/dialects.json")
+COPIED = ("tests/conformance/adapters/*.mjs", "contract/dialects.json", "contract/registry.json")
 QUIETLY = ("install", "--no-input", "--progress-bar", "off")
 NPM: tuple[str, ...] = ("npm", "--no-audit", "--no-fund", "--ignore-scripts")
 
@@ -41,9 +41,9 @@ def table() -> dict[str, Any]:
     return tomllib.loads((HERE / "implementations.toml").read_text(encoding="utf-8"))
 
 
-def is_node(packages: list[str]) -> bool:
-    """Whether these are packages of npm: it writes name@version, pip name==version."""
-    return all("==" not in package for package in packages)
+def is_node(name: str) -> bool:
+    """Whether the packages of this environment are npm's."""
+    return bool(table()["environments"][name]["language"] == "javascript")
 
 
 def command_of(environment: str, adapter: str, *arguments: str) -> list[str]:
@@ -64,8 +64,7 @@ def ready(name: str) -> Path:
     environments = table()["environments"]
     if name not in environments:
         raise SetupError(f"no environment is called {name!r}; there are {', '.join(environments)}")
-    packages = environments[name]["packages"]
-    return _ready_node(name) if is_node(packages) else _ready_python(name)
+    return _ready_node(name) if is_node(name) else _ready_python(name)
 
 
 def _folder(name: str) -> Path:
@@ -123,7 +122,7 @@ def pin(name: str) -> None:
     packages = entry["packages"]
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder) / "log"
-        if is_node(packages):
+        if is_node(name):
             pins = HERE / "node" / name
             pins.mkdir(parents=True, exist_ok=True)
             wanted = dict(package.rsplit("@", 1) for package in packages)

@@ -31,7 +31,7 @@ serve(lambda case: {{"outcome": "completed", "code": None}}, name="credulous", v
 def test_every_environment_is_pinned_to_what_the_table_says(name: str) -> None:
     """A package that the table names has that version in the pins."""
     packages = TABLE["environments"][name]["packages"]
-    if environments.is_node(packages):
+    if environments.is_node(name):
         locked = json.loads((environments.HERE / "node" / name / "package-lock.json").read_text(encoding="utf-8"))
         versions = {
             place.rpartition("node_modules/")[2]: each["version"] for place, each in locked["packages"].items() if place
