@@ -6,6 +6,7 @@ import json
 import os
 import pty
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -25,6 +26,7 @@ LIES = ("--", *adapter("lies"))
         ((), "CMD is missing: lastword conformance client [OPTIONS] -- python my_adapter.py"),
         (("--run", "endings/*", *LIES), "'endings/*' names no client case: "),
         (("--run", "ending/whol", *LIES), "did you mean ending/whole?"),
+        (("--run", "endings/*", *LIES), "did you mean ending/*?"),
         (("--expected-failures", "{tmp}/bad.txt", *LIES), "{tmp}/bad.txt:2: ending/reset has no reason"),
         (("--expected-failures", "{tmp}/none.txt", *LIES), "{tmp}/none.txt: cannot be read"),
         (("--profile", "9.9", *LIES), "profile 9.9: neither a file nor a profile of the contract"),
@@ -36,6 +38,7 @@ LIES = ("--", *adapter("lies"))
             ("--", "no-such-command-anywhere"),
             "cannot start no-such-command-anywhere: No such file or directory: is it on the",
         ),
+        (("--", "{tmp}/no/adapter"), "cannot start {tmp}/no/adapter: No such file or directory: is the path right"),
         (("--", "{tmp}/bad.txt"), "cannot start {tmp}/bad.txt: Permission denied: is it executable?"),
     ],
 )
@@ -55,6 +58,17 @@ def test_bad_options_exit_with_2(arguments: tuple[str, ...]) -> None:
     said = lastword(*CLIENT, *arguments)
     assert said.status == 2
     assert arguments[0] in said.err
+
+
+@pytest.mark.parametrize("kind", ["client", "server"])
+@pytest.mark.parametrize(
+    "command", [("python", "-c", "a = 1"), ("my-adapter", "--report", "r.json"), ("python", "-v", "x")]
+)
+def test_options_behind_a_command_need_two_dashes(kind: str, command: tuple[str, ...]) -> None:
+    said = lastword("conformance", kind, "--run", "ending/whole", *command, COLUMNS="200")
+    assert said.status == 2
+    assert f"Whose option is {command[1]}? Put -- before the command" in said.err
+    assert f"lastword conformance {kind} [OPTIONS] -- {shlex.join(command)}" in said.err
 
 
 def test_known_failures_pass_and_stale_lines_fail(tmp_path: Path) -> None:
@@ -174,8 +188,16 @@ def test_list_names_every_vector_with_its_sentence() -> None:
 
 
 def test_list_refuses_a_pattern_that_names_nothing() -> None:
-    said = lastword("conformance", "list", "ending/made-up")
-    assert (said.status, said.err) == (2, "lastword: no vector is named by 'ending/made-up'\n")
+    for arguments, hint in (
+        (
+            ("endings/*", "--kind", "client"),
+            "did you mean ending/*? `lastword conformance list --kind client` shows them all",
+        ),
+        (("ending/whol",), "did you mean ending/whole? `lastword conformance list` shows them all"),
+        (("nope/*",), "`lastword conformance list` shows them all"),
+    ):
+        said = lastword("conformance", "list", *arguments)
+        assert (said.status, said.err) == (2, f"lastword: no vector is named by '{arguments[0]}': {hint}\n")
 
 
 # -- the frame
@@ -193,10 +215,19 @@ def test_help_fits_60_columns_and_says_what_there_is(arguments: tuple[str, ...])
         assert all(f"--{name}" in said.out for name in ("expected-failures", "segmentation", "junit", "trace"))
 
 
-@pytest.mark.parametrize(("missing", "extra"), [("typer", "cli"), ("rich", "cli"), ("jsonschema", "conformance")])
-def test_a_missing_extra_is_named_in_a_sentence(missing: str, extra: str) -> None:
+@pytest.mark.parametrize(
+    ("arguments", "missing", "extra"),
+    [
+        (("contract", "export", "nowhere"), "typer", "cli"),
+        ((*CLIENT, *LIES), "typer", "conformance"),
+        ((*CLIENT, *LIES), "rich", "conformance"),
+        ((*CLIENT, "--run", "ending/whole", *LIES), "jsonschema", "conformance"),
+    ],
+)
+def test_a_missing_extra_is_named_in_a_sentence(arguments: tuple[str, ...], missing: str, extra: str) -> None:
+    """Once, and the one that suffices."""
     code = f"import sys; sys.modules[{missing!r}] = None; from lastword.cli import main; sys.exit(main())"
-    command = [sys.executable, "-c", code, *CLIENT, "--run", "ending/whole", *LIES]
+    command = [sys.executable, "-c", code, *arguments]
     done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
     assert done.returncode == 2
     assert done.stderr == f"lastword: this needs {missing}: pip install 'lastword[{extra}]'\n"

@@ -7,7 +7,7 @@ import sys
 
 _EXTRAS = {
     **dict.fromkeys(("typer", "rich"), "cli"),
-    **dict.fromkeys(("jsonschema", "referencing", "h11"), "conformance"),
+    **dict.fromkeys(("jsonschema", "referencing", "h11"), "conformance"),  # which brings those of `cli`
 }
 
 
@@ -25,6 +25,8 @@ def main() -> int:
         extra = _EXTRAS.get(missing)
         if extra is None:
             raise
+        if "conformance" in sys.argv[1:2]:  # it needs both: nobody is told of one first and then of the other
+            extra = "conformance"
         print(f"lastword: this needs {missing}: pip install 'lastword[{extra}]'", file=sys.stderr)
         return 2
     except KeyboardInterrupt:

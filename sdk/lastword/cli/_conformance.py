@@ -8,6 +8,7 @@ from typing import Annotated, Final
 import typer
 
 from lastword.cli import _options as shared
+from lastword.cli._dashes import TakesCommand
 from lastword.cli._list import list_vectors
 from lastword.cli._server import server
 from lastword.conformance._cases import ConformanceError
@@ -30,7 +31,7 @@ _TOLD: Final = 3  # failures whose stderr is shown
 _LINES: Final = 12  # of each, the last ones; --verbose shows all of them, as far as they were kept
 
 
-@app.command(options_metavar="[OPTIONS] --")
+@app.command(cls=TakesCommand, options_metavar="[OPTIONS] --")
 def client(
     command: Command = None,
     *,
@@ -49,8 +50,8 @@ def client(
 ) -> None:
     """Play scripted servers to a client library, and show what it makes of each.
 
-    CMD is your adapter: a small program that reads one call a line on stdin, makes it with the library, and answers with
-    what came of it (the protocol: contract/schemas/adapter.json).
+    CMD is your adapter: a small program that reads one call a line on stdin, and makes it with the library.
+    It answers with what came of it (the protocol: contract/schemas/adapter.json).
 
     [bold]Example[/bold]: lastword conformance client --run 'ending/*' -- python my_adapter.py
 
@@ -90,7 +91,7 @@ def client(
         raise typer.Exit(status)
 
 
-app.command("server")(server)
+app.command("server", cls=TakesCommand, options_metavar="[OPTIONS] --")(server)
 app.command("list")(list_vectors)
 
 

@@ -15,7 +15,7 @@ from rich.table import Table
 
 from lastword._contract import vectors
 from lastword.cli._options import ends_well
-from lastword.conformance._cases import ConformanceError, matches
+from lastword.conformance._cases import ConformanceError, matches, nearest
 
 
 class Kinds(StrEnum):
@@ -48,11 +48,19 @@ def list_vectors(
     with ends_well():
         found = list(_found(kind or list(Kinds), patterns or []))
         if not found:
-            raise ConformanceError(f"no vector is named by {', '.join(map(repr, patterns or kind or ['anything']))}")
+            raise ConformanceError(_names_nothing(patterns or [], kind or []))
         if as_json:
             typer.echo(json.dumps(found, indent=2, ensure_ascii=not _is_utf_8(sys.stdout.encoding)))
         else:
             _show(found, requirements=requirements)
+
+
+def _names_nothing(patterns: list[str], kinds: list[Kinds]) -> str:
+    of_kind = "".join(f" --kind {kind.value}" for kind in kinds)
+    close = (nearest(each, [vector["id"] for vector in _found(kinds or list(Kinds), [])]) for each in patterns)
+    hint = f"did you mean {' '.join(found)}? " if (found := [each for each in close if each]) else ""
+    named = ", ".join(map(repr, patterns)) or "anything"
+    return f"no vector is named by {named}: {hint}`lastword conformance list{of_kind}` shows them all"
 
 
 def _is_utf_8(encoding: str) -> bool:

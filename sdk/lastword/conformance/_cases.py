@@ -109,10 +109,19 @@ def _expression(pattern: str) -> re.Pattern[str]:
 
 
 def _names_nothing(pattern: str, kind: Kind, every: Iterable[Case]) -> str:
-    known = sorted({case.id for case in every})
-    close = get_close_matches(pattern.partition("@")[0], known, n=1)
-    hint = f"did you mean {close[0]}? " if close else ""
+    close = nearest(pattern, [case.id for case in every])
+    hint = f"did you mean {close}? " if close else ""
     return f"{pattern!r} names no {kind} case: {hint}`lastword conformance list --kind {kind}` shows them all"
+
+
+def nearest(pattern: str, ids: Iterable[str]) -> str | None:
+    """Give what was meant by a pattern that names none of ``ids``: one of them, or all of one area for a pattern with a star."""
+    area, _, rest = pattern.partition("@")[0].partition("/")
+    if "*" not in pattern:
+        close = get_close_matches(pattern.partition("@")[0], sorted(set(ids)), n=1)
+        return close[0] if close else None
+    close = get_close_matches(area, sorted({each.partition("/")[0] for each in ids}), n=1)
+    return f"{close[0]}/{rest or '*'}" if close else None
 
 
 def load_profile(name: str) -> Profile:

@@ -25,6 +25,7 @@ _LEAVE: Final = 3.0  # s to leave after stop and EOF; then SIGTERM
 _TERM: Final = 1.0  # s to leave after SIGTERM; then SIGKILL
 _DEEPEST: Final = 64  # levels of an answer
 _LABEL: Final = 200  # characters of a name or a version
+_NOT_FOUND: Final = (": is it on the PATH?", ": is the path right, from this folder, and the interpreter on its first line?")
 _SHOWN: Final = 120  # characters of a line that is none of the protocol
 
 
@@ -48,7 +49,7 @@ class Adapter:
         try:
             self._child = Child(command)
         except OSError as error:
-            hint = {FileNotFoundError: ": is it on the PATH?", PermissionError: ": is it executable?"}.get(
+            hint = {FileNotFoundError: _NOT_FOUND["/" in command[0]], PermissionError: ": is it executable?"}.get(
                 type(error), ""
             )
             raise ConformanceError(f"cannot start {shlex.join(command)}: {error.strerror}{hint}") from error
