@@ -12,6 +12,8 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
+import environments
+
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPTS = ROOT / "tests" / "conformance" / "servers"
 KNOWN = ROOT / "tests" / "conformance" / "known"
@@ -42,7 +44,7 @@ def relay(note: str, *, shim: bool = False) -> list[str]:
 
 
 def vllm(note: str, *, shim: bool = False) -> list[str]:
-    import engine_env
+    import engine_env  # here: environments has said where it is
 
     version = str(engine_env.ensure(smollm2=False, check_only=False)["vllm_version"])
     has = f"{USUAL},keys,deadline,admission" if shim else f"{USUAL},keys"
@@ -76,8 +78,6 @@ def about(name: str, version: str, note: str, has: str, known: str) -> list[str]
 
 def python_of(environment: str) -> str:
     """The interpreter of an environment, which is made if need be."""
-    import environments
-
     return str(environments.ready(environment))
 
 

@@ -8,11 +8,10 @@ import sys
 from pathlib import Path
 
 import pytest
+import servers
 from tests.live.conftest import Say
-from tests.live.vllm_server import ROOT
 
-KNOWN = ROOT / "tests" / "conformance" / "known" / "server-shim.txt"
-SERVE = [sys.executable, str(ROOT / "tests" / "conformance" / "servers" / "vllm.py"), "{port}", "--shim"]
+KNOWN = servers.KNOWN / "server-shim.txt"
 
 
 @pytest.mark.timeout(300)
@@ -21,8 +20,7 @@ def test_vllm_with_the_shim_passes_the_server_profile(engine_paths: dict[str, st
     assert [line for line in KNOWN.read_text("utf-8").splitlines() if not line.startswith("#")] == []
     report = tmp_path / "report.json"
     command = [sys.executable, "-m", "lastword.cli", "conformance", "server", "--quiet", "--profile", "draft"]
-    command += ["--capabilities", "completions,choices,keys,deadline,admission", "--extra-body", '{"ignore_eos": true}']
-    command += ["--expected-failures", str(KNOWN), "--report", str(report), "--", *SERVE]
+    command += ["--report", str(report), *servers.commands()["vllm-shim"]()]
     say("lastword conformance server starts vLLM with the shim (a minute)")
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=280)
     assert done.returncode == 0, done.stdout + done.stderr

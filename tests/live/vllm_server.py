@@ -18,11 +18,10 @@ from pathlib import Path
 from typing import Any
 
 from prometheus_client.parser import text_string_to_metric_families
+from tests.conformance.servers import vllm
 
 ROOT = Path(__file__).resolve().parents[2]
 START_SECONDS = 180.0  # 26 s alone on two cores; several may start at once
-DEFAULT_ARGS = ("--max-model-len", "2048", "--max-num-seqs", "8", "--enforce-eager")
-VLLM_ENV = {"HF_HUB_OFFLINE": "1", "VLLM_CPU_KVCACHE_SPACE": "1", "VLLM_NO_USAGE_STATS": "1"}
 # Ends the server's process group and its files when the test run dies without its clean-up (its end of the pipe closes then).
 WATCHDOG = """
 import os, shutil, signal, sys
@@ -75,10 +74,7 @@ class VllmServer:
         self.record_file = folder / "records.jsonl"
         # A short path: vLLM puts Unix sockets there, and their paths have 107 bytes at most.
         self._scratch = tempfile.mkdtemp(prefix="lw-")
-        command = [paths["vllm"], "serve", paths[model], "--served-model-name", "m"]
-        command += ["--load-format", "dummy"] if model == "tiny" else []
-        command += [*DEFAULT_ARGS, "--host", "127.0.0.1", "--port", str(self.port)]
-        command += ["--middleware", "lastword_shim.Shim"] if shim else []
+        command = vllm.serve(paths, model, self.port, shim=shim)
         with open(self.log, "wb") as sink:
             self.process = subprocess.Popen(
                 [*command, *args],
@@ -97,7 +93,7 @@ class VllmServer:
         self._launched = time.monotonic()
 
     def _environment(self, extra: Mapping[str, str]) -> dict[str, str]:
-        packages = [str(ROOT / "sdk"), str(ROOT / "server_shim")] if self.shim else []
+        packages = [vllm.PACKAGES] if self.shim else []
         if extra.get("PYTHONPATH"):
             packages.append(extra["PYTHONPATH"])
         inherited = {
@@ -106,7 +102,7 @@ class VllmServer:
         shim = {"LASTWORD_RECORDS": str(self.record_file)} if self.shim else {}
         return {
             **inherited,
-            **VLLM_ENV,
+            **vllm.SETTINGS,
             **shim,
             **extra,
             "TMPDIR": self._scratch,

@@ -11,12 +11,24 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[3]
 SETTINGS = {"HF_HUB_OFFLINE": "1", "VLLM_CPU_KVCACHE_SPACE": "1", "VLLM_NO_USAGE_STATS": "1"}
+SIZE = ("--max-model-len", "2048", "--max-num-seqs", "8", "--enforce-eager")
+# What the shim is imported from.
+PACKAGES = os.pathsep.join([str(ROOT / "sdk"), str(ROOT / "server_shim")])
 # Enough for the suite's two loads to be too much; the engine itself takes eight at a time.
 LIMITS = {"LASTWORD_MAX_INFLIGHT": "6", "LASTWORD_MAX_QUEUED": "4"}
+
+
+def serve(paths: Mapping[str, str], model: str, port: int | str, *, shim: bool) -> list[str]:
+    """The command; ``paths`` are what engine_env.py says, ``model`` is tiny or smollm2."""
+    command = [paths["vllm"], "serve", paths[model], "--served-model-name", "m"]
+    command += ["--load-format", "dummy"] if model == "tiny" else []
+    command += [*SIZE, "--host", "127.0.0.1", "--port", str(port)]
+    return [*command, "--middleware", "lastword_shim.Shim"] if shim else command
 
 
 def main() -> None:
@@ -29,12 +41,8 @@ def main() -> None:
     paths = json.loads(subprocess.run(ask, capture_output=True, check=True).stdout)
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("LASTWORD_", "VLLM_"))}
     environment |= SETTINGS
-    command = [paths["vllm"], "serve", paths["tiny"], "--served-model-name", "m", "--load-format", "dummy"]
-    command += ["--max-model-len", "2048", "--max-num-seqs", "8", "--enforce-eager"]
-    command += ["--host", "127.0.0.1", "--port", port, "--api-key", "key-of-the-vectors"]
-    if shim:
-        environment |= {**LIMITS, "PYTHONPATH": os.pathsep.join([str(ROOT / "sdk"), str(ROOT / "server_shim")])}
-        command += ["--middleware", "lastword_shim.Shim"]
+    environment |= {**LIMITS, "PYTHONPATH": PACKAGES} if shim else {}
+    command = [*serve(paths, "tiny", port, shim=shim), "--api-key", "key-of-the-vectors"]
     os.execve(command[0], command, environment)
 
 
