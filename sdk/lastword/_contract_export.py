@@ -21,7 +21,7 @@ from typing import Final
 from lastword import __version__
 from lastword._codes import CONTRACT_VERSION
 from lastword._contract import contract_root, load
-from lastword.conformance._cases import ConformanceError
+from lastword.conformance._results import ConformanceError
 
 SOURCE: Final = "SOURCE"
 _ALWAYS: Final = ("README.md", "package.json", "LICENSE")  # npm packs these without being told

@@ -105,6 +105,14 @@ def test_two_runs_say_and_report_the_same(tmp_path: Path) -> None:
     assert lied["wire"][-1] == "the last chunk"
 
 
+def test_a_run_of_skips_only_is_no_success() -> None:
+    """The sentence says what would have to be declared."""
+    said = lastword(*CLIENT, "--run", "ending/stall", *LIES)
+    assert said.status == 2
+    assert "Nothing was played: every case was skipped." in said.out
+    assert "nothing was played: every case needs what is not declared: idle: let the adapter declare" in said.err
+
+
 def test_quiet_says_what_fails_and_no_more() -> None:
     said = lastword(*CLIENT, "-q", "--run", "ending/whole", "--run", "ending/no-done", *LIES)
     assert (said.status, said.out) == (1, "ending/no-done: silent\n")

@@ -8,7 +8,6 @@ from xml.etree import ElementTree as ET
 from tests.conformance.example_runs import NASTY, case_of, invented, result_of, run_of
 
 from lastword.conformance._results import Entry, Run, Verdict
-from lastword.conformance._run import failures
 from lastword.conformance.show import _junit
 
 
@@ -28,14 +27,17 @@ def test_a_suite_an_area_and_a_case_a_case(tmp_path: Path) -> None:
         for plural, name in (("failures", "failure"), ("errors", "error"), ("skipped", "skipped")):
             assert element.get(plural) == str(sum(case.find(name) is not None for case in cases))
     bad = {case.get("name") for case in root.iter("testcase") if {child.tag for child in case} & {"failure", "error"}}
-    assert bad == {entry.result.case.name for entry in failures(run)}
+    assert bad == {entry.result.case.name for entry in run.failures}
 
 
 def test_each_verdict_has_its_element(tmp_path: Path) -> None:
-    crash, skip = result_of(case_of("a/crash"), Verdict.CRASH), case_of("a/skip", needs=["retry"])
+    crash, skip = (
+        result_of(case_of("a/crash", choice="Opinions differ."), Verdict.CRASH),
+        case_of("a/skip", needs=["retry"]),
+    )
     run = run_of(
         Entry(result_of(case_of("a/right"), Verdict.RIGHT, seconds=1.25)),
-        Entry(result_of(case_of("a/silent", choice="Opinions differ."), Verdict.SILENT)),
+        Entry(result_of(case_of("a/silent", choice="Opinions differ.", choice_outcome="completed"), Verdict.SILENT)),
         Entry(crash),
         Entry(result_of(case_of("a/known"), Verdict.HANG), known="it has no timers"),
         Entry(result_of(case_of("a/extra"), Verdict.LEAK), required=False),
@@ -53,6 +55,7 @@ def test_each_verdict_has_its_element(tmp_path: Path) -> None:
     assert (silent.tag, silent.get("type")) == ("failure", "silent")
     assert "not incomplete" in str(silent.get("message"))
     assert "Opinions differ." in str(silent.text)
+    assert "Opinions differ." not in str(found["a/crash"][0].text)
     assert '"outcome": "completed"' in str(silent.text)
     assert "FIN before the last chunk" in str(silent.text)
     assert (found["a/crash"][0].tag, found["a/crash"][0].get("message")) == ("error", crash.reasons[0])

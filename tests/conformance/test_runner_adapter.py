@@ -17,8 +17,8 @@ import pytest
 from tests.conformance.command import adapter
 
 from lastword._contract import load
-from lastword.conformance._cases import ConformanceError, select
-from lastword.conformance._results import Verdict
+from lastword.conformance._cases import select
+from lastword.conformance._results import ConformanceError, Verdict
 from lastword.conformance._schemas import violations
 from lastword.conformance.client._adapter import Adapter, AdapterFault
 from lastword.conformance.client._player import call_of

@@ -8,9 +8,9 @@ import pytest
 
 from lastword._contract import vectors
 from lastword.conformance._baseline import Baseline
-from lastword.conformance._cases import ConformanceError, cases_of, load_profile, matches, select
-from lastword.conformance._results import Case, CaseResult, Implementation, Verdict
-from lastword.conformance._run import Play, exit_status, failures, run
+from lastword.conformance._cases import cases_of, load_profile, matches, select
+from lastword.conformance._results import Case, CaseResult, ConformanceError, Implementation, Verdict
+from lastword.conformance._run import Play, exit_status, run
 from lastword.conformance._schemas import violations
 from lastword.conformance.client._player import call_of, limit_of
 
@@ -52,6 +52,8 @@ def test_segmentations_are_those_that_the_vectors_list_or_those_asked_for() -> N
     assert {case.segmentation for case in cases_of("client", "7")} == {"7"}
     with pytest.raises(ConformanceError, match="'2' is not one of listed, all, event"):
         cases_of("client", "2")
+    assert {case.segmentation for case in cases_of("server", "all")} == {"event"}
+    assert select("server").elsewhere == frozenset()
 
 
 def test_run_and_skip_select() -> None:
@@ -151,7 +153,7 @@ def test_a_line_is_stale_if_its_cases_were_played_and_none_failed(
     path = write(tmp_path, "ending/no-done  # known", line) if "no-done" not in line else write(tmp_path, line)
     selection = select("client", run=run_patterns, segmentation=segmentation)
     done = run(selection, failing("ending/no-done"), implementation=ABLE, baseline=Baseline.read(path))
-    assert failures(done) == []
+    assert done.failures == []
     assert done.stale == ((f"{path}:2: {line}",) if is_stale else ())
     assert exit_status(done) == (1 if is_stale else 0)
 
@@ -166,8 +168,23 @@ def test_results_come_in_the_order_of_the_cases_and_undeclared_needs_are_skipped
     verdicts = {entry.result.case.name: entry.result for entry in done.entries}
     assert verdicts["ending/stall"].verdict is Verdict.SKIPPED
     assert verdicts["ending/stall"].reasons == ("not declared: idle",)
-    assert [entry.result.case.name for entry in failures(done)] == ["ending/reset"]
+    assert [entry.result.case.name for entry in done.failures] == ["ending/reset"]
     assert exit_status(done) == 1
+
+
+def test_a_run_of_skips_only_is_no_success(tmp_path: Path) -> None:
+    """What was played and is not asked for makes it none either."""
+    done = run(select("client", run=["ending/stall"]), failing(), implementation=ABLE)
+    with pytest.raises(
+        ConformanceError, match="nothing was played: every case needs what is not declared: idle: let the"
+    ):
+        exit_status(done)
+    path = tmp_path / "mine.json"
+    path.write_text('{"vectors": ["ending/stall"]}', encoding="utf-8")
+    profile = load_profile(str(path))
+    done = run(select("client", run=["ending/*"]), failing(), implementation=ABLE, profile=profile)
+    with pytest.raises(ConformanceError, match="nothing was played"):
+        exit_status(done)
 
 
 def test_what_the_profile_does_not_ask_for_is_played_and_not_scored(tmp_path: Path) -> None:

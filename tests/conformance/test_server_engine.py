@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from lastword.conformance._cases import ConformanceError
+from lastword.conformance._results import ConformanceError
 from lastword.conformance.server._engine import Engine
 from lastword.testing import answer, stream
 

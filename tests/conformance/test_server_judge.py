@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from lastword._sse import ServerSentEvent
-from lastword.conformance._cases import ConformanceError
+from lastword.conformance._results import ConformanceError
 from lastword.conformance.server._exchange import Answer, End
 from lastword.conformance.server._judge import judge
 from lastword.conformance.server._probe import _context, _counts

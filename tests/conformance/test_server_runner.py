@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import servers
 from tests.conformance.command import Said, cases, lastword, started
 
 HERE = Path(__file__).parent
@@ -127,13 +128,14 @@ def test_without_a_command_an_address_is_needed() -> None:
 @pytest.mark.timeout(150)
 def test_a_relay_with_the_shim_is_right_in_everything(tmp_path: Path) -> None:
     """All vectors, every capability, and a baseline without a line."""
-    known = HERE / "known" / "server-shim.txt"
+    known = servers.KNOWN / "server-shim.txt"
     assert [line for line in known.read_text("utf-8").splitlines() if not line.startswith("#")] == []
     report = tmp_path / "report.json"
+    declared = servers.commands()["relay-shim"]()
+    options, command = declared[: declared.index("--")], declared[declared.index("--") + 1 :]
     said = server(
-        "--capabilities", "completions,choices,tools,keys,timers,deadline,admission", "--context", "2048",
-        "--expected-failures", str(known), "--profile", "draft", "--report", str(report),
-        command=[*RELAY, "--shim", "--limits"], timeout=140,
+        "--profile", "draft", "--report", str(report), *options,
+        command=command, timeout=140,
     )  # fmt: skip
     assert said.status == 0, said
     assert {each["verdict"] for each in cases(report).values()} == {"right"}

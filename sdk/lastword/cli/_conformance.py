@@ -11,7 +11,7 @@ from lastword.cli import _options as shared
 from lastword.cli._dashes import TakesCommand
 from lastword.cli._list import list_vectors
 from lastword.cli._server import server
-from lastword.conformance._cases import ConformanceError
+from lastword.conformance._results import ConformanceError
 from lastword.conformance._run import run as play_all
 from lastword.conformance.client._pool import START_LIMIT, AdapterPool
 

@@ -15,7 +15,8 @@ from rich.table import Table
 
 from lastword._contract import vectors
 from lastword.cli._options import ends_well
-from lastword.conformance._cases import ConformanceError, matches, nearest
+from lastword.conformance._cases import matches, nearest
+from lastword.conformance._results import ConformanceError
 
 
 class Kinds(StrEnum):

@@ -16,9 +16,9 @@ import typer
 from rich.console import Console
 
 from lastword.conformance._baseline import Baseline
-from lastword.conformance._cases import CHOICES, ConformanceError, Profile, Selection, load_profile, select
-from lastword.conformance._results import Kind, Run
-from lastword.conformance._run import exit_status, failures
+from lastword.conformance._cases import CHOICES, Profile, Selection, load_profile, select
+from lastword.conformance._results import ConformanceError, Kind, Run
+from lastword.conformance._run import exit_status
 from lastword.conformance.show._files import check_writable, have_files, same_file
 from lastword.conformance.show._junit import write as write_junit
 from lastword.conformance.show._printable import printable
@@ -78,7 +78,9 @@ JUnitPath = Annotated[
 ]
 Verbose = Annotated[
     bool,
-    typer.Option("--verbose", "-v", rich_help_panel=_SHOW, help="Show every case, and what adapters wrote to stderr."),
+    typer.Option(
+        "--verbose", "-v", metavar="", rich_help_panel=_SHOW, help="Show every case, and what adapters wrote to stderr."
+    ),
 ]
 Trace = Annotated[
     bool, typer.Option("--trace", rich_help_panel=_SHOW, help="Show what was on the wire of each failure, with times.")
@@ -128,7 +130,7 @@ class Session:
             if path is not None and (error := _tried(write, run, path))
         ]
         if self.options.quiet:
-            for each in failures(run):
+            for each in run.failures:
                 print(each.result.case.name, each.result.verdict, sep=": ")
             for line in run.stale:
                 print(printable(line), "stale", sep=": ")

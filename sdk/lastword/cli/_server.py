@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from lastword.cli import _options as shared
-from lastword.conformance.server._request import KEY
+from lastword.conformance._cases import API_KEY
 
 _SERVER, _HAS = "The server", "What is known of it"
 
@@ -30,8 +30,10 @@ def server(
     ] = None,
     api_key: Annotated[
         str,
-        typer.Option(metavar="KEY", rich_help_panel=_SERVER, help="Sent as a bearer token.", envvar="LASTWORD_API_KEY"),
-    ] = KEY,
+        typer.Option(
+            metavar="API_KEY", rich_help_panel=_SERVER, help="Sent as a bearer token.", envvar="LASTWORD_API_KEY"
+        ),
+    ] = API_KEY,
     upstream_port: Annotated[
         int | None,
         typer.Option(

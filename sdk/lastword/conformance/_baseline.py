@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from lastword.conformance._cases import ConformanceError, Selection, matches
+from lastword.conformance._cases import Selection, matches
+from lastword.conformance._results import ConformanceError
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,15 +12,13 @@ from pathlib import Path
 from typing import Any, Final
 
 from lastword._contract import load, names, vectors
-from lastword.conformance._results import Case, Kind
+from lastword.conformance._results import Case, ConformanceError, Kind
 
 SEGMENTATIONS: Final = ("event", "whole", "1", "7")
 CHOICES: Final = ("listed", "all", *SEGMENTATIONS)
+API_KEY: Final = "key-of-the-vectors"
+"""What clients are given, and what servers are asked with where nothing else is said."""
 _KINDS: Final = ("decode", "client", "retry", "server")
-
-
-class ConformanceError(Exception):
-    """The suite could not run, or cannot tell what is wanted of it; the message says why and what to do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +47,7 @@ def cases_of(kind: Kind, segmentation: str = "listed") -> list[Case]:
     """Give the cases of a kind: under the vectors' own segmentations (``listed``), under ``all``, or under one."""
     if segmentation not in CHOICES:
         raise ConformanceError(f"segmentation {segmentation!r} is not one of {', '.join(CHOICES)}")
-    return [Case(kind, vector, each) for vector in _vectors(kind) for each in _cuts(vector, segmentation)]
+    return [Case(kind, vector, each) for vector in _vectors(kind) for each in _cuts(kind, vector, segmentation)]
 
 
 @cache
@@ -57,12 +55,14 @@ def _vectors(kind: str) -> tuple[Mapping[str, Any], ...]:
     return tuple(vectors(kind))
 
 
-def _cuts(vector: Mapping[str, Any], segmentation: str) -> Iterator[str]:
+def _cuts(kind: Kind, vector: Mapping[str, Any], segmentation: str) -> Iterator[str]:
     if segmentation == "listed":
         yield from vector.get("segmentations", ("event",))
         return
     # A body that is no stream has nothing between its two ends that a cut could fall upon wrongly.
-    sensible = SEGMENTATIONS if vector.get("call", {}).get("stream", True) else ("event", "1")
+    sensible: tuple[str, ...] = SEGMENTATIONS if vector["call"]["stream"] else ("event", "1")
+    if kind == "server":  # how its bytes are cut is its own affair
+        sensible = ("event",)
     yield from (each for each in sensible if segmentation in ("all", each))
 
 

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Literal, Protocol
+from typing import Any, Final, Literal, Protocol
 
 Kind = Literal["client", "server"]
+
+
+class ConformanceError(Exception):
+    """The suite could not run, or cannot tell what is wanted of it; the message says why and what to do."""
 
 
 class Verdict(StrEnum):
@@ -37,6 +42,19 @@ class Verdict(StrEnum):
     RIGHT = "right"
     SKIPPED = "skipped"
     """The vector needs a capability that was not declared; the only lawful skip."""
+
+    @property
+    def severity(self) -> int:
+        """Its place in the order above: 0 is the worst."""
+        return _ORDER[self]
+
+
+_ORDER: Final = {verdict: place for place, verdict in enumerate(Verdict)}
+PASSED: Final = frozenset({Verdict.RIGHT, Verdict.SKIPPED})
+"""Verdicts that are no failure."""
+_NEVER_A_CHOICE: Final = frozenset(
+    {Verdict.HANG, Verdict.CRASH, Verdict.UNABLE}
+)  # no view of what is expected makes these right
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +117,17 @@ class CaseResult:
     seconds: float = 0.0
     unreported: tuple[str, ...] = ()
 
+    @property
+    def is_own_choice(self) -> bool:
+        """Whether it fails only as the contract's choice lets one differ: a broken answer is whole for nobody else.
+
+        A server says no outcome; one that is silent has sent the answer as completed.
+        """
+        if self.case.choice is None or self.verdict in PASSED | _NEVER_A_CHOICE:
+            return False
+        said = (self.said or {}).get("outcome", "completed")
+        return bool(self.verdict is not Verdict.SILENT or said == self.case.vector.get("choice_outcome"))
+
 
 @dataclass(frozen=True, slots=True)
 class Implementation:
@@ -119,6 +148,11 @@ class Entry:
     known: str | None = None  # the baseline's reason for a failure that it lists
     required: bool = True  # False: played, and not scored, since the profile does not name the vector
 
+    @property
+    def fails(self) -> bool:
+        """Whether it fails the run: not right, not in the baseline, and asked for by the profile."""
+        return self.required and self.known is None and self.result.verdict not in PASSED
+
 
 @dataclass(frozen=True, slots=True)
 class Run:
@@ -130,6 +164,24 @@ class Run:
     profile: str | None
     entries: tuple[Entry, ...]
     stale: tuple[str, ...] = ()  # baseline lines that no failing case matches any more
+
+    @property
+    def failures(self) -> list[Entry]:
+        """The entries that fail the run."""
+        return [each for each in self.entries if each.fails]
+
+    @property
+    def played(self) -> bool:
+        """Whether there is anything to be judged by: a case that is asked for, and was not skipped."""
+        return any(each.required and each.result.verdict is not Verdict.SKIPPED for each in self.entries)
+
+    @property
+    def lacking(self) -> Mapping[str, int]:
+        """Capabilities that were not declared, to the number of cases that were skipped for want of them."""
+        skipped = [
+            each.result.case for each in self.entries if each.required and each.result.verdict is Verdict.SKIPPED
+        ]
+        return Counter(need for case in skipped for need in sorted(case.needs - self.implementation.capabilities))
 
 
 class Listener(Protocol):

@@ -8,17 +8,24 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from typing import Final
 
 from lastword._codes import CONTRACT_VERSION
 from lastword.conformance._baseline import Baseline
 from lastword.conformance._cases import Profile, Selection
-from lastword.conformance._results import Case, CaseResult, Entry, Implementation, Listener, Run, Verdict
+from lastword.conformance._results import (
+    PASSED,
+    Case,
+    CaseResult,
+    ConformanceError,
+    Entry,
+    Implementation,
+    Listener,
+    Run,
+    Verdict,
+)
 
 Play = Callable[[Case], CaseResult]
 """Plays one case and judges it. Called from ``jobs`` threads at once. What it raises ends the run."""
-
-PASSED: Final = frozenset({Verdict.RIGHT, Verdict.SKIPPED})
 
 
 def run(
@@ -59,14 +66,18 @@ def run(
     )
 
 
-def failures(run: Run) -> list[Entry]:
-    """The entries that fail a run: not right, not in the baseline, and asked for by the profile."""
-    return [each for each in run.entries if each.required and each.known is None and each.result.verdict not in PASSED]
-
-
 def exit_status(run: Run) -> int:
-    """0 if all is right or known, 1 if a case failed or a baseline line is stale."""
-    return 1 if failures(run) or run.stale else 0
+    """0 if all is right or known, 1 if a case failed or a baseline line is stale.
+
+    Raises ``ConformanceError`` if nothing was played: a run of skips only is no success.
+    """
+    if not run.played:
+        lacking = ", ".join(sorted(run.lacking))
+        remedy = (
+            "declare what it has with --capabilities" if run.kind == "server" else "let the adapter declare what it has"
+        )
+        raise ConformanceError(f"nothing was played: every case needs what is not declared: {lacking}: {remedy}")
+    return 1 if run.failures or run.stale else 0
 
 
 def _skipped(case: Case, implementation: Implementation) -> CaseResult | None:

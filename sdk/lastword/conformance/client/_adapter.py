@@ -14,8 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from lastword._contract import load
-from lastword.conformance._cases import ConformanceError
-from lastword.conformance._results import Implementation, Verdict
+from lastword.conformance._results import ConformanceError, Implementation, Verdict
 from lastword.conformance._schemas import violations
 from lastword.conformance.client._pipes import Child
 from lastword.conformance.show._printable import shortened
@@ -25,7 +24,10 @@ _LEAVE: Final = 3.0  # s to leave after stop and EOF; then SIGTERM
 _TERM: Final = 1.0  # s to leave after SIGTERM; then SIGKILL
 _DEEPEST: Final = 64  # levels of an answer
 _LABEL: Final = 200  # characters of a name or a version
-_NOT_FOUND: Final = (": is it on the PATH?", ": is the path right, from this folder, and the interpreter on its first line?")
+_NOT_FOUND: Final = (
+    ": is it on the PATH?",
+    ": is the path right, from this folder, and the interpreter on its first line?",
+)
 _SHOWN: Final = 120  # characters of a line that is none of the protocol
 
 

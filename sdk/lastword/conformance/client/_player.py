@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
+from lastword.conformance._cases import API_KEY
 from lastword.conformance._outcomes import unreported
 from lastword.conformance._results import Case, CaseResult, Verdict
 from lastword.conformance._said import steady
@@ -27,7 +28,6 @@ Ask = Callable[[Mapping[str, Any], float], Mapping[str, Any]]
 """Has a client make one call (``schemas/adapter.json``: case) in so many seconds, and gives its answer: ``{"result": …}``
 or ``{"unable": …}``. ``AdapterFault`` if there is none, and then the client is gone."""
 
-API_KEY: Final = "key-of-the-vectors"
 _MARGIN: Final = 10.0  # s; a client that has not answered by then does not wait for a slow machine
 _LATE: Final = 2.0  # s after `within_ms` in which an answer still comes; more is not worth the wait
 _BACK_OFF: Final = 9.0  # s that a client of its own mind may wait before a retry

@@ -11,11 +11,11 @@ from dataclasses import fields, replace
 from types import TracebackType
 from typing import Any, Final, Self
 
-from lastword.conformance._cases import ConformanceError
-from lastword.conformance._results import Case, CaseResult, Implementation, Verdict
+from lastword.conformance._cases import API_KEY
+from lastword.conformance._results import Case, CaseResult, ConformanceError, Implementation, Verdict
 from lastword.conformance.client._adapter import Adapter, AdapterFault
 from lastword.conformance.client._judge import Fault, settle
-from lastword.conformance.client._player import API_KEY, call_of, play_client
+from lastword.conformance.client._player import call_of, play_client
 from lastword.testing import ScriptedServer, answer, stream
 
 START_LIMIT: Final = 60.0  # s to start, and again to answer first: a large library on a busy machine takes its time

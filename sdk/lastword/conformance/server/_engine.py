@@ -18,7 +18,7 @@ from lastword._scripted._player import Connection, Logged
 from lastword._scripted._request import Received, differences
 from lastword._scripted._script import Exchange, parse_exchange
 from lastword._scripted._shapes import answer
-from lastword.conformance._cases import ConformanceError
+from lastword.conformance._results import ConformanceError
 
 Then = Literal["refuses", "repeats", "answers"]
 """What requests beyond the script get: a refusal, the last exchange again, a whole answer."""

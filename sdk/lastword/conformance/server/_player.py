@@ -15,8 +15,8 @@ from dataclasses import replace
 from typing import Any, Final
 
 from lastword._contract import load
-from lastword.conformance._cases import ConformanceError, Selection
-from lastword.conformance._results import Case, CaseResult, Verdict
+from lastword.conformance._cases import Selection
+from lastword.conformance._results import Case, CaseResult, ConformanceError, Verdict
 from lastword.conformance.client._judge import Fault, settle
 from lastword.conformance.server import _account as account
 from lastword.conformance.server._engine import Then

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from lastword.conformance._cases import ConformanceError
+from lastword.conformance._results import ConformanceError
 from lastword.conformance.server._exchange import Answer, Asking
 from lastword.conformance.server._request import Target, request_of
 

@@ -13,7 +13,7 @@ import time
 from collections.abc import Sequence
 from typing import Final
 
-from lastword.conformance._cases import ConformanceError
+from lastword.conformance._results import ConformanceError
 from lastword.conformance.server._request import Target
 
 PATIENCE: Final = 180.0

@@ -9,9 +9,9 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from lastword._completeness import expected_choices
-from lastword.conformance._cases import ConformanceError
+from lastword.conformance._cases import API_KEY
+from lastword.conformance._results import ConformanceError
 
-KEY: Final = "key-of-the-vectors"
 _PATHS: Final = {"chat": "/v1/chat/completions", "completions": "/v1/completions", "models": "/v1/models"}
 _QUESTION: Final = "Count from one to one hundred."
 _LONG_WITHOUT_CONTEXT: Final = 1500  # tokens
@@ -32,7 +32,7 @@ class Target:
     tls: bool = False
     prefix: str = ""
     model: str = ""
-    api_key: str = KEY
+    api_key: str = API_KEY
     context: int | None = None
     extra: Mapping[str, Any] = field(default_factory=dict)
 

@@ -9,13 +9,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from lastword.conformance._cases import ConformanceError
-from lastword.conformance._results import Implementation
+from lastword.conformance._cases import API_KEY
+from lastword.conformance._results import ConformanceError, Implementation
 from lastword.conformance.server._engine import Engine
 from lastword.conformance.server._player import ServerPlayer, capabilities
 from lastword.conformance.server._probe import look
 from lastword.conformance.server._process import PATIENCE, ServerProcess
-from lastword.conformance.server._request import KEY, Target, read_url
+from lastword.conformance.server._request import Target, read_url
 from lastword.conformance.server._scene import Stage
 
 
@@ -25,7 +25,7 @@ class Server:
 
     url: str | None = None
     model: str | None = None
-    api_key: str = KEY
+    api_key: str = API_KEY
     context: int | None = None
     extra_body: str | None = None
     capabilities: str | None = None

@@ -10,7 +10,7 @@ import shutil
 from pathlib import Path
 from typing import Final
 
-from lastword.conformance._cases import ConformanceError
+from lastword.conformance._results import ConformanceError
 
 _FILES: Final = 32  # that any run has open
 _FILES_OF_A_JOB: Final = 16  # an adapter's pipes, a server's sockets

@@ -95,7 +95,7 @@ def _mark(element: ET.Element, kind: str, message: str) -> ET.Element:
 def _body(entry: Entry) -> str:
     result = entry.result
     said = json.dumps(settled(result.said), ensure_ascii=False, default=str) if result.said is not None else "nothing"
-    choice = [f"the contract's own choice: {result.case.choice}"] if result.case.choice else []
+    choice = [f"the contract's own choice: {result.case.choice}"] if result.is_own_choice else []
     wire = ["on the wire:", *(f"  {line}" for line in result.trace or result.wire)]
     return printable("\n".join([*result.reasons, *choice, f"said: {said}", *wire]))
 

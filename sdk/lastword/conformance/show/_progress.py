@@ -15,10 +15,9 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from lastword.conformance._results import Case, CaseResult, Implementation, Listener, Verdict
+from lastword.conformance._results import PASSED, Case, CaseResult, Implementation, Listener, Verdict
 from lastword.conformance.show._printable import printable
 
-_QUIET: Final = (Verdict.RIGHT, Verdict.SKIPPED)
 _A_SECOND: Final = 4  # pictures; more of them cost time that the run needs
 
 
@@ -57,7 +56,7 @@ class Progress(Listener, AbstractContextManager["Progress"]):
         """Count the case; the last one takes the bar away."""
         self._playing.pop(result.case.name, None)
         self._done += 1
-        if result.verdict not in _QUIET:
+        if result.verdict not in PASSED:
             self._failed[result.verdict] += 1
         if self._done >= self._total:
             self._live.stop()

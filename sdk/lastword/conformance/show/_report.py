@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from lastword.conformance._results import Case, CaseResult, Entry, Implementation, Run, Verdict
+from lastword.conformance._results import PASSED, Case, CaseResult, Entry, Implementation, Run, Verdict
 from lastword.conformance._schemas import violations
 from lastword.conformance.show._files import write as write_file
 from lastword.conformance.show._printable import json_safe, shortened
@@ -21,7 +21,6 @@ from lastword.conformance.show._printable import json_safe, shortened
 FORMAT: Final = 1
 """Of the report, counted up when something that reads them would have to change."""
 
-_QUIET: Final = (Verdict.RIGHT, Verdict.SKIPPED)
 _EXPECTED: Final = ("outcome", "code", "codes_also_accepted", "status", "terminal")
 _MOST_ITEMS: Final = 60  # of a list, and lines of a wire
 
@@ -93,7 +92,7 @@ def _place(entry: Entry) -> tuple[str, str]:
 
 def _line(entry: Entry) -> dict[str, Any]:
     result, case = entry.result, entry.result.case
-    shown = result.verdict not in _QUIET
+    shown = result.verdict not in PASSED
     line = {
         "name": case.name,
         "vector": case.id,

@@ -1,12 +1,15 @@
 """The result of a run for a person: what failed and why, then a line an area, then what it comes to and what to do.
 
+The gravest failures come last, where a long page ends and is looked at first; only some of each verdict unless all are
+wanted, and those that are the contract's own choice after the plain ones.
+
 On a terminal lines are wrapped at its width and coloured; in a pipe each stays one line, for grep. Nothing depends on colour.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Final
 
@@ -16,7 +19,6 @@ from rich.table import Table
 from rich.text import Text
 
 from lastword.conformance._results import CaseResult, Entry, Run, Verdict
-from lastword.conformance._run import failures
 from lastword.conformance.show._printable import printable
 
 _STYLES: Final = {
@@ -26,28 +28,35 @@ _STYLES: Final = {
     Verdict.RIGHT: "green",
     Verdict.SKIPPED: "cyan",
 }
-_ORDER: Final = {verdict: place for place, verdict in enumerate(Verdict)}
+_FEW: Final = 5  # failures of a verdict that are told unless all are wanted
 _COMMA: Final = Text(", ")
 _STATE: Final = max(map(len, Verdict)) + 1  # columns of the state before a case's name
 
 
-def show(run: Run, console: Console, *, verbose: bool = False, trace: bool = False) -> None:
-    """Print a run on ``console``; ``verbose`` lists every case, ``trace`` what was on the wire of each that failed."""
+def show(run: Run, console: Console, *, verbose: bool = False, trace: bool = False, planned: int = 0) -> None:
+    """Print a run on ``console``; ``verbose`` lists every case, ``trace`` what was on the wire of each that failed.
+
+    ``planned``: the run was interrupted, and there would have been so many cases.
+    """
     page = _Page(console)
-    new = sorted(failures(run), key=_severity)
-    for _, group in groupby(new, key=_severity if verbose else _same):
-        _failure(page, list(group), trace=trace)
+    new = sorted(run.failures, key=_place)
     if verbose:
-        told = {entry.result.case.name for entry in new}
-        page.say()
-        for entry in sorted(run.entries, key=_severity):
-            if entry.result.case.name not in told:
+        for entry in sorted(run.entries, key=_place):
+            if not entry.fails:
                 _other(page, entry, run)
-    if new or verbose:
+        page.say()
+    told = [
+        entry
+        for _, group in groupby(new, key=lambda entry: entry.result.verdict)
+        for entry in _failures(page, list(group), verbose=verbose, trace=trace)
+    ]
+    if any("@" in entry.result.case.name for entry in told):
+        page.say("@1, @7: the same vector in writes of so many bytes; @whole: in one.")
+    if new:
         page.say()
     _areas(page, run)
     page.say()
-    _summary(page, run, len(new))
+    _summary(page, run, planned)
 
 
 class _Page:
@@ -91,23 +100,36 @@ def _packed(parts: Sequence[Text], width: int) -> Iterator[Text]:
     yield line
 
 
-def _severity(entry: Entry) -> tuple[int, str, tuple[str, ...], str]:
+def _place(entry: Entry) -> tuple[int, bool, str, tuple[str, ...], str]:
     result = entry.result
-    return _ORDER[result.verdict], result.case.id, result.reasons, result.case.name
+    return -result.verdict.severity, result.is_own_choice, result.case.id, result.reasons, result.case.name
 
 
-def _same(entry: Entry) -> tuple[int, str, tuple[str, ...]]:
+def _same(entry: Entry) -> tuple[int, bool, str, tuple[str, ...]]:
     """What a vector's failures have in common that are told once: most fail alike however the bytes are cut."""
-    return _severity(entry)[:3]
+    return _place(entry)[:4]
+
+
+def _failures(page: _Page, entries: list[Entry], *, verbose: bool, trace: bool) -> list[Entry]:
+    """Tell those of one verdict, or the first of them; gives those that were told."""
+    alike = [list(group) for _, group in groupby(entries, key=_place if verbose else _same)]
+    few = None if verbose or trace else _FEW
+    for group in alike[:few]:
+        _failure(page, group, trace=trace)
+    told = [entry for group in alike[:few] for entry in group]
+    if more := len(entries) - len(told):
+        page.row(_state(entries[0].result.verdict), Text(f"… {more} more, which -v shows"))
+    return told
 
 
 def _failure(page: _Page, entries: Sequence[Entry], *, trace: bool) -> None:
     result = entries[0].result
     others = [f"@{entry.result.case.segmentation}" for entry in entries[1:]]
-    _named(page, result, f", {', '.join(others)} too" if others else "")
+    alike = f"; {', '.join(others)} {'fail' if len(others) > 1 else 'fails'} alike" if others else ""
+    _named(page, result, alike)
     for reason in result.reasons:
         page.say(reason, indent=4)
-    if result.case.choice:
+    if result.is_own_choice:
         page.say(f"The contract's own choice: {result.case.choice}", indent=4)
     for each in entries if trace else ():
         if len(entries) > 1:
@@ -119,7 +141,11 @@ def _failure(page: _Page, entries: Sequence[Entry], *, trace: bool) -> None:
 def _named(page: _Page, result: CaseResult, note: str = "") -> None:
     took = f" ({result.seconds * 1000:.0f} ms{note})" if result.seconds else f" ({note[2:]})" if note else ""
     name = Text(printable(result.case.name)) + Text(took, style="dim")
-    page.row(Text(f"{_words(result.verdict):<{_STATE}}", style=_STYLES[result.verdict]), name)
+    page.row(_state(result.verdict), name)
+
+
+def _state(verdict: Verdict) -> Text:
+    return Text(f"{_words(verdict):<{_STATE}}", style=_STYLES[verdict])
 
 
 def _other(page: _Page, entry: Entry, run: Run) -> None:
@@ -142,7 +168,7 @@ def _areas(page: _Page, run: Run) -> None:
         played = len(entries) - verdicts[Verdict.SKIPPED]
         tally = f"{verdicts[Verdict.RIGHT]}/{played}" if played else "–"
         style = "green" if verdicts[Verdict.RIGHT] == played else ""
-        parts = [Text("right", style=style) if played else Text(""), *_counts(verdicts), *_known(entries)]
+        parts = [Text("right", style=style) if played else Text(""), *_counts(verdicts), *_of_these(entries)]
         head = Text(f"{printable(area):<{wide}}  {tally:>7} ")
         page.row(head, *(part for part in parts if part))
 
@@ -157,31 +183,37 @@ def _counts(verdicts: Counter[Verdict]) -> Iterator[Text]:
             yield Text(f"{verdicts[verdict]} {_words(verdict)}", style=_STYLES[verdict])
 
 
-def _known(entries: Iterable[Entry]) -> Iterator[Text]:
-    known = sum(entry.known is not None for entry in entries)
-    if known:
+def _of_these(entries: Sequence[Entry]) -> Iterator[Text]:
+    if choice := _own_choices(entries):
+        yield Text(f"{choice} of these own choice", style="dim")
+    if known := sum(entry.known is not None for entry in entries):
         yield Text(f"{known} of these known", style="dim")
 
 
-def _summary(page: _Page, run: Run, new: int) -> None:
+def _own_choices(entries: Iterable[Entry]) -> int:
+    return sum(entry.result.is_own_choice for entry in entries)
+
+
+def _summary(page: _Page, run: Run, planned: int) -> None:
     made = run.implementation
     scored = [entry for entry in run.entries if entry.required]
     verdicts = Counter(entry.result.verdict for entry in scored)
     counts = [Text(f"{verdicts[Verdict.RIGHT]} right", style=_STYLES[Verdict.RIGHT]), *_counts(verdicts)]
     profile = f", profile {run.profile}" if run.profile else ""
     page.say(f"{' '.join(filter(None, (made.name, made.version)))}, contract {run.contract}{profile}")
-    page.row(Text(f"{_many(len(scored), 'case')}: "), *counts)
+    page.row(Text(f"{_many(len(scored), 'case')}: "), *counts, *_of_these(scored))
     _left_out(page, run, len(scored))
-    known = [entry for entry in scored if entry.known is not None]
-    _next(page, run, new=new, known=len(known))
+    if planned:
+        played = f"{len(run.entries)} of {_many(planned, 'case')} {'was' if len(run.entries) == 1 else 'were'} played"
+        page.say(Text(f"Interrupted: {played}; no report was written.", style="bold red"))
+    else:
+        _next(page, run, known=sum(entry.known is not None for entry in scored))
 
 
 def _left_out(page: _Page, run: Run, scored: int) -> None:
     """What was not held against the implementation, each thing once: nothing is passed over in silence."""
     results = [entry.result for entry in run.entries if entry.required]
-    skipped = [result for result in results if result.verdict is Verdict.SKIPPED]
-    lacking = Counter(need for result in skipped for need in result.case.needs - run.implementation.capabilities)
-    if lacking:
+    if lacking := run.lacking:
         page.say(f"Skipped, not declared: {_tally(lacking)}")
     if unreported := Counter(name for result in results for name in result.unreported):
         page.say(f"Not compared, not reported: {_tally(unreported)}")
@@ -189,24 +221,30 @@ def _left_out(page: _Page, run: Run, scored: int) -> None:
         page.say(f"Played and not counted, not in profile {run.profile}: {_many(extra, 'case')}")
 
 
-def _next(page: _Page, run: Run, *, new: int, known: int) -> None:
+def _next(page: _Page, run: Run, *, known: int) -> None:
+    new, choice = len(run.failures), _own_choices(run.failures)
     for line in run.stale:
         page.row(Text(f"{'stale':<{_STATE}}", style="yellow"), Text(printable(line)))
     if new:
+        views = f", {choice} of {_it(new)} by the contract's own choice" if choice else ""
         page.say(
-            Text(f"{_many(new, 'new failure')}: mend {_it(new)} or list {_it(new)} in a baseline.", style="bold red")
+            Text(
+                f"{_many(new, 'new failure')}{views}: mend {_it(new)} or list {_it(new)} in a baseline.",
+                style="bold red",
+            )
         )
     if stale := len(run.stale):
         are = "is" if stale == 1 else "are"
         page.say(Text(f"{_many(stale, 'baseline line')} {are} stale: delete {_it(stale)}.", style="bold red"))
     if known:
         page.say(f"{_many(known, 'known failure')}, as the baseline says.")
+    elif not run.played:
+        page.say(Text("Nothing was played: every case was skipped.", style="bold red"))
     elif not new and not stale:
-        played = any(entry.result.verdict is Verdict.RIGHT for entry in run.entries)
-        page.say(Text("All right." if played else "Nothing was played: every case was skipped.", style="bold green"))
+        page.say(Text("All right.", style="bold green"))
 
 
-def _tally(counted: Counter[str]) -> str:
+def _tally(counted: Mapping[str, int]) -> str:
     return printable(", ".join(f"{name} ({count})" for name, count in sorted(counted.items())))
 
 
