@@ -13,8 +13,8 @@ import lastword_sync
 import pytest
 
 from lastword._contract import load
+from lastword.conformance._faults import Fault, settle
 from lastword.conformance._results import Case, CaseResult, Verdict
-from lastword.conformance.client._judge import Fault, settle
 from lastword.conformance.client._player import play_client
 from lastword.conformance.core._decode import play_decode
 

@@ -9,6 +9,7 @@ import typer
 
 from lastword.cli import _options as shared
 from lastword.cli._dashes import TakesCommand
+from lastword.cli._exit import ends_well
 from lastword.cli._list import list_vectors
 from lastword.cli._server import server
 from lastword.conformance._results import ConformanceError
@@ -57,7 +58,7 @@ def client(
 
     Exit status: 0 all right or known, 1 something is not, 2 the suite or the adapter could not run, 130 interrupted.
     """
-    with shared.ends_well():
+    with ends_well():
         if not command:
             raise ConformanceError("CMD is missing: lastword conformance client [OPTIONS] -- python my_adapter.py")
         options = shared.Options(

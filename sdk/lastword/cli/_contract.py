@@ -10,7 +10,7 @@ import typer
 from lastword._codes import CONTRACT_VERSION
 from lastword._contract_export import SOURCE, Copy, inspect
 from lastword._contract_export import export as write
-from lastword.cli._options import ends_well
+from lastword.cli._exit import ends_well
 from lastword.conformance.show._printable import printable, shortened
 
 app = typer.Typer(no_args_is_help=True, help="Take the contract (codes, schemas, vectors) into a project of your own.")

@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 from lastword._contract import vectors
-from lastword.cli._options import ends_well
+from lastword.cli._exit import ends_well
 from lastword.conformance._cases import matches, nearest
 from lastword.conformance._results import ConformanceError
 

@@ -7,7 +7,10 @@ from typing import Annotated
 import typer
 
 from lastword.cli import _options as shared
+from lastword.cli._exit import ends_well
 from lastword.conformance._cases import API_KEY
+from lastword.conformance.server._process import START_LIMIT
+from lastword.conformance.server._scene import ANSWER_LIMIT
 
 _SERVER, _HAS = "The server", "What is known of it"
 
@@ -49,7 +52,7 @@ def server(
         typer.Option(
             metavar="SECONDS", min=0.1, rich_help_panel=_SERVER, help="How long CMD may take until it answers first."
         ),
-    ] = 180.0,
+    ] = START_LIMIT,
     answer_limit: Annotated[
         float,
         typer.Option(
@@ -58,7 +61,7 @@ def server(
             rich_help_panel=_SERVER,
             help="How long an answer may take, where a vector does not say.",
         ),
-    ] = 30.0,
+    ] = ANSWER_LIMIT,
     model: Annotated[
         str | None,
         typer.Option(metavar="NAME", rich_help_panel=_HAS, help="The model to ask for; default: the first it lists."),
@@ -122,7 +125,7 @@ def server(
         upstream_port=upstream_port, command=command or (), start_limit=start_limit, answer_limit=answer_limit, name=name,
         version=server_version, note=note,
     )  # fmt: skip
-    with shared.ends_well():
+    with ends_well():
         session = shared.prepare("server", options)
         with on_stage(tested) as (player, implementation), session.listener() as listener:
             result = run_cases(

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from lastword.testing import ScriptedServer
 
 _WIDTH: Final = 160  # characters of one line
-_BOILERPLATE: Final = ("id", "object", "created", "model", "system_fingerprint")
+BOILERPLATE: Final = ("id", "object", "created", "model", "system_fingerprint")  # what all chunks and answers have
 _USUAL: Final = {"index": 0, "finish_reason": None, "logprobs": None}
 _CUTS: Final = {"chunked": "before the last chunk", "content-length": "before the announced length"}
 _MUST_LEAVE: Final = "the client must leave"
@@ -63,7 +63,7 @@ def _logged(entry: Logged) -> str:
         return f"< end: {entry.text}"
     text = entry.data.decode("utf-8", "backslashreplace").replace("\r\n", " ⏎ ").replace("\n", " ⏎ ").strip(" ⏎")
     whole = "" if entry.size <= len(entry.data) else f" ({entry.size} bytes)"
-    return _short(f"{'> ' + entry.text + ' ' if entry.what == 'request' else '< '}{text}") + whole
+    return short(f"{'> ' + entry.text + ' ' if entry.what == 'request' else '< '}{text}") + whole
 
 
 def script_lines(raw: Mapping[str, Any]) -> Iterator[str]:
@@ -78,7 +78,7 @@ def script_lines(raw: Mapping[str, Any]) -> Iterator[str]:
         yield f"HTTP {exchange.status} {kind.partition(';')[0]}{until}".rstrip()
         for name, value in raw.get("headers", {}).items():
             if name.lower() != "content-type" and value is not None:
-                yield _short(f"{name}: {_header(value)}")
+                yield short(f"{name}: {_header(value)}")
     for step in raw["steps"]:
         yield from _step(step, framing)
     if "end" not in raw["steps"][-1]:
@@ -97,13 +97,13 @@ def _step(step: Mapping[str, Any], framing: str) -> Iterator[str]:
     match step:
         case {"data": data}:
             event = f"event: {step['event']} ⏎ " if "event" in step else ""
-            yield _short(f"{event}data: {data if isinstance(data, str) else _brief(data)}")
+            yield short(f"{event}data: {data if isinstance(data, str) else _brief(data)}")
         case {"json": document}:
-            yield _short(_brief(document))
+            yield short(_brief(document))
         case {"text": str(text)}:
-            yield _short(json.dumps(text, ensure_ascii=False)) if text else "(an empty body)"
+            yield short(json.dumps(text, ensure_ascii=False)) if text else "(an empty body)"
         case {"base64": str(text)}:
-            yield _short(f"base64 {text}")
+            yield short(f"base64 {text}")
         case {"repeat": dict(inner)}:
             once = {name: value for name, value in inner.items() if name != "times"}
             yield from (f"{line} (× {inner['times']})" for line in _step(once, framing))
@@ -131,12 +131,13 @@ def _brief(data: Any) -> str:
         else each
         for each in data["choices"]
     ]
-    rest = {name: value for name, value in data.items() if name not in _BOILERPLATE}
+    rest = {name: value for name, value in data.items() if name not in BOILERPLATE}
     return "{…, " + json.dumps({**rest, "choices": choices}, ensure_ascii=False)[1:]
 
 
-def _short(line: str) -> str:
-    return line if len(line) <= _WIDTH else f"{line[: _WIDTH - 1]}…"
+def short(line: str, width: int = _WIDTH) -> str:
+    """Cut a line that is too long to be read."""
+    return line if len(line) <= width else f"{line[: width - 1]}…"
 
 
 def _folded(lines: Sequence[str]) -> Iterator[str]:

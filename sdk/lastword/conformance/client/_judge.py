@@ -2,33 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any
 
+from lastword.conformance._faults import Fault
 from lastword.conformance._outcomes import differences
 from lastword.conformance._results import Verdict
-from lastword.conformance.show._printable import shortened
 
 if TYPE_CHECKING:
     from lastword.testing import Received, ScriptedServer
-
-_WORST_FIRST: Final = {verdict: place for place, verdict in enumerate(Verdict)}
-
-
-class Fault(NamedTuple):
-    """One thing that is not as the vector wants it, and how bad that is. The reason is the same in every run."""
-
-    verdict: Verdict
-    reason: str
-
-
-def settle(faults: Iterable[Fault]) -> tuple[Verdict, tuple[str, ...]]:
-    """Give the worst verdict, and every reason, the worst first."""
-    ordered = sorted(faults, key=lambda fault: _WORST_FIRST[fault.verdict])
-    return (ordered[0].verdict if ordered else Verdict.RIGHT), tuple(
-        dict.fromkeys(shortened(fault.reason) for fault in ordered)
-    )
 
 
 def reported(expect: Mapping[str, Any], result: Mapping[str, Any], *, gave_up: bool = False) -> Iterator[Fault]:

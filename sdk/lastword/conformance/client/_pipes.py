@@ -15,6 +15,8 @@ from collections import deque
 from collections.abc import Sequence
 from typing import IO, Final
 
+from lastword.conformance._groups import signal_group
+
 KEPT: Final = 16_384  # bytes of stderr that are kept, the last ones
 LONGEST_LINE: Final = 16 * 1024 * 1024  # bytes; an answer may hold a large text
 _ROUND: Final = 65_536  # bytes of one read or write
@@ -142,8 +144,7 @@ class Child:
 
     def signal(self, number: int) -> None:
         """Send a signal to the process and to all that it started and that stayed in its group."""
-        with contextlib.suppress(ProcessLookupError, PermissionError):  # macOS: a group of zombies permits nothing
-            os.killpg(self._process.pid, number)
+        signal_group(self._process.pid, number)
 
     def kill(self) -> None:
         """End the whole group now. Any thread may call this; whoever waits for a line wakes up."""

@@ -15,13 +15,14 @@ from functools import partial
 from typing import Any, Final
 
 from lastword.conformance._cases import API_KEY
+from lastword.conformance._faults import Fault, settle
 from lastword.conformance._outcomes import unreported
 from lastword.conformance._results import Case, CaseResult, Verdict
 from lastword.conformance._said import steady
 from lastword.conformance._schemas import violations
 from lastword.conformance._trace import trace, wire
 from lastword.conformance.client._adapter import AdapterFault
-from lastword.conformance.client._judge import Fault, observed, reported, settle
+from lastword.conformance.client._judge import observed, reported
 from lastword.testing import ScriptedServer
 
 Ask = Callable[[Mapping[str, Any], float], Mapping[str, Any]]

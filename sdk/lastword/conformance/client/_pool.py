@@ -12,9 +12,9 @@ from types import TracebackType
 from typing import Any, Final, Self
 
 from lastword.conformance._cases import API_KEY
+from lastword.conformance._faults import Fault, settle
 from lastword.conformance._results import Case, CaseResult, ConformanceError, Implementation, Verdict
 from lastword.conformance.client._adapter import Adapter, AdapterFault
-from lastword.conformance.client._judge import Fault, settle
 from lastword.conformance.client._player import call_of, play_client
 from lastword.testing import ScriptedServer, answer, stream
 

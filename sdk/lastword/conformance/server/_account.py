@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from lastword._sse import ServerSentEvent
 from lastword.conformance._said import steady
-from lastword.conformance._trace import script_lines
+from lastword.conformance._trace import BOILERPLATE, script_lines, short
 from lastword.conformance.server._exchange import Answer
 from lastword.conformance.server._judge import Reading
 
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from lastword.conformance.server._request import Request, Target
 
 _TOLD: Final = ("x-request-id", "x-should-retry", "retry-after", "retry-after-ms")
-_BOILERPLATE: Final = ("id", "object", "created", "model", "system_fingerprint")
 _ENDS: Final = {
     "complete": "the body ends",
     "truncated": "the connection closes in the middle of the body",
@@ -124,10 +123,9 @@ def _without_boilerplate(text: str) -> str:
         return text
     if not isinstance(document, dict) or "choices" not in document:
         return text
-    kept = {name: value for name, value in document.items() if name not in _BOILERPLATE}
+    kept = {name: value for name, value in document.items() if name not in BOILERPLATE}
     return json.dumps(kept, ensure_ascii=False)
 
 
 def _short(line: str) -> str:
-    line = line.replace("\r", "").replace("\n", " ⏎ ")
-    return line if len(line) <= _WIDTH else f"{line[: _WIDTH - 1]}…"
+    return short(line.replace("\r", "").replace("\n", " ⏎ "), _WIDTH)

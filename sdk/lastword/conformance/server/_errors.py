@@ -10,9 +10,9 @@ from typing import Any, Final
 
 from lastword._classify import ErrorInfo, classify_frame, classify_response, is_request_id
 from lastword._codes import CODES
+from lastword.conformance._faults import Fault
 from lastword.conformance._results import Verdict
 from lastword.conformance._schemas import violations
-from lastword.conformance.client._judge import Fault
 from lastword.conformance.server._exchange import Answer
 
 _LONGEST_HINT: Final = 120  # seconds (HDR-6)

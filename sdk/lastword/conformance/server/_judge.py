@@ -11,8 +11,8 @@ from lastword._classify import ErrorInfo
 from lastword._codes import Code
 from lastword._completeness import StreamTracker, WireEnd
 from lastword._sse import ServerSentEvent
+from lastword.conformance._faults import Fault
 from lastword.conformance._results import Verdict
-from lastword.conformance.client._judge import Fault
 from lastword.conformance.server._errors import (
     Said,
     as_list,

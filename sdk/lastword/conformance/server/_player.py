@@ -16,8 +16,8 @@ from typing import Any, Final
 
 from lastword._contract import load
 from lastword.conformance._cases import Selection
+from lastword.conformance._faults import Fault, settle
 from lastword.conformance._results import Case, CaseResult, ConformanceError, Verdict
-from lastword.conformance.client._judge import Fault, settle
 from lastword.conformance.server import _account as account
 from lastword.conformance.server._engine import Then
 from lastword.conformance.server._exchange import Answer

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import http.client
-import os
 import shlex
 import signal
 import subprocess
@@ -13,10 +12,11 @@ import time
 from collections.abc import Sequence
 from typing import Final
 
+from lastword.conformance._groups import signal_group
 from lastword.conformance._results import ConformanceError
 from lastword.conformance.server._request import Target
 
-PATIENCE: Final = 180.0
+START_LIMIT: Final = 180.0
 """Seconds that a server has to answer for the first time: engines load models."""
 _TO_LEAVE: Final = 5.0  # s between SIGTERM and SIGKILL when the run is over
 _TAIL: Final = 30  # lines of the server's output that an error shows
@@ -27,7 +27,7 @@ class ServerProcess:
     """``command`` with ``{upstream}``, ``{upstream_port}``, ``{port}`` and ``{url}`` filled in; starts as often as is needed."""
 
     def __init__(
-        self, command: Sequence[str], target: Target, *, upstream: str | None, patience: float = PATIENCE
+        self, command: Sequence[str], target: Target, *, upstream: str | None, patience: float = START_LIMIT
     ) -> None:
         """``upstream`` is the scripted engine's ``host:port``; a command that names it where there is none is refused."""
         known = {"{port}": str(target.port), "{url}": target.url}
@@ -89,10 +89,10 @@ class ServerProcess:
         if process is None:
             return
         if process.poll() is None:
-            _signal_group(process.pid, signal.SIGTERM)
+            signal_group(process.pid, signal.SIGTERM)
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(_TO_LEAVE)
-        _signal_group(process.pid, signal.SIGKILL)
+        signal_group(process.pid, signal.SIGKILL)
         process.wait()
 
     def give_up(self) -> None:
@@ -129,8 +129,3 @@ def _filled(part: str, known: dict[str, str]) -> str:
     if "{upstream" in part:
         raise ConformanceError(f"{part}: there is no scripted engine: add --upstream-port 0")
     return part
-
-
-def _signal_group(group: int, number: signal.Signals) -> None:
-    with contextlib.suppress(ProcessLookupError, PermissionError):  # macOS says so of a group of zombies
-        os.killpg(group, number)

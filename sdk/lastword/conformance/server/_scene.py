@@ -8,8 +8,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mappin
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from lastword.conformance._faults import Fault
 from lastword.conformance._results import Case, Verdict
-from lastword.conformance.client._judge import Fault
 from lastword.conformance.server._exchange import Answer, Asking
 from lastword.conformance.server._judge import judge
 from lastword.conformance.server._request import Target, request_of
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from lastword.conformance.server._probe import Gauge
     from lastword.conformance.server._process import ServerProcess
 
+ANSWER_LIMIT: Final = 30.0
+"""Seconds that an answer may take where neither the vector nor whoever plays it says."""
 _AT_WORK: Final = 15.0  # s in which a request must reach the engine
 _SEEN_LATE: Final = 1.0  # s that a real engine's metrics get to tell it
 _BLIND: Final = 0.5  # s after which it is taken to be there where nothing can be seen
@@ -38,7 +40,7 @@ class Stage:
     engine: Engine | None = None
     gauge: Gauge | None = None
     process: ServerProcess | None = None
-    answer_limit: float = 30.0
+    answer_limit: float = ANSWER_LIMIT
 
 
 @dataclass(slots=True)

@@ -14,9 +14,9 @@ from lastword.conformance._results import ConformanceError, Implementation
 from lastword.conformance.server._engine import Engine
 from lastword.conformance.server._player import ServerPlayer, capabilities
 from lastword.conformance.server._probe import look
-from lastword.conformance.server._process import PATIENCE, ServerProcess
+from lastword.conformance.server._process import START_LIMIT, ServerProcess
 from lastword.conformance.server._request import Target, read_url
-from lastword.conformance.server._scene import Stage
+from lastword.conformance.server._scene import ANSWER_LIMIT, Stage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,8 +31,8 @@ class Server:
     capabilities: str | None = None
     upstream_port: int | None = None
     command: Sequence[str] = field(default=())
-    start_limit: float = PATIENCE
-    answer_limit: float = 30.0
+    start_limit: float = START_LIMIT
+    answer_limit: float = ANSWER_LIMIT
     name: str | None = None
     version: str | None = None
     note: str = ""
