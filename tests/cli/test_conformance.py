@@ -65,10 +65,10 @@ def test_bad_options_exit_with_2(arguments: tuple[str, ...]) -> None:
     "command", [("python", "-c", "a = 1"), ("my-adapter", "--report", "r.json"), ("python", "-v", "x")]
 )
 def test_options_behind_a_command_need_two_dashes(kind: str, command: tuple[str, ...]) -> None:
-    said = lastword("conformance", kind, "--run", "ending/whole", *command, COLUMNS="200")
+    said = lastword("conformance", kind, "--run", "ending/whole", *command, COLUMNS="300")
     assert said.status == 2
     assert f"Whose option is {command[1]}? Put -- before the command" in said.err
-    assert f"lastword conformance {kind} [OPTIONS] -- {shlex.join(command)}" in said.err
+    assert f" conformance {kind} [OPTIONS] -- {shlex.join(command)}" in said.err
 
 
 def test_known_failures_pass_and_stale_lines_fail(tmp_path: Path) -> None:
@@ -138,7 +138,7 @@ def test_a_terminal_without_the_characters_gets_their_numbers() -> None:
 def test_an_interrupted_run_leaves_nothing(number: signal.Signals, status: int, tmp_path: Path) -> None:
     """Adapters that are in the middle of a case, and their children, end with the run."""
     report, noted = tmp_path / "report.json", tmp_path / "hangs"
-    selected = ("--run", "retry/*", "--jobs", "3", "--report", str(report))
+    selected = ("--run", "inband/*", "--jobs", "3", "--report", str(report))
     with started(*CLIENT, *selected, "--", *adapter("hangs"), HANGING=str(noted)) as process:
         until = time.monotonic() + 30
         while len(list(tmp_path.glob("hangs.*"))) < 3:
@@ -148,6 +148,41 @@ def test_an_interrupted_run_leaves_nothing(number: signal.Signals, status: int, 
         out, err = process.communicate(timeout=10)
     assert (process.returncode, out, err) == (status, "", "lastword: interrupted\n")
     assert not report.exists()
+
+
+@pytest.mark.parametrize("quiet", [False, True])
+def test_what_was_played_before_an_interruption_is_shown(quiet: bool, tmp_path: Path) -> None:
+    """What was not played fails nobody, and that an adapter was killed is no crash of it."""
+    report, noted, known = tmp_path / "report.json", tmp_path / "played", tmp_path / "known.txt"
+    known.write_text("wire/*  # not played yet\n", encoding="utf-8")
+    options = (
+        "--run",
+        "inband/*",
+        "--jobs",
+        "2",
+        "--report",
+        str(report),
+        "--expected-failures",
+        str(known),
+        *["-q"] * quiet,
+    )
+    with started(*CLIENT, *options, "--", *adapter("tires"), TIRED=str(noted)) as process:
+        until = time.monotonic() + 30
+        while len(list(tmp_path.glob("played.*"))) < 2:
+            assert time.monotonic() < until, "the run did not get so far"
+            time.sleep(0.02)
+        os.killpg(process.pid, signal.SIGINT)
+        out, err = process.communicate(timeout=10)
+    assert (process.returncode, err) == (130, "lastword: interrupted\n")
+    assert not report.exists()
+    assert "crash" not in out
+    assert "stale" not in out
+    if quiet:
+        assert "silent" in out
+        assert all(re.fullmatch(r"\S+: [a-z_]+", line) for line in out.splitlines())
+    else:
+        assert re.search(r"^silent +inband/", out, re.MULTILINE)
+        assert re.search(r"\nInterrupted after \d+ of \d+ cases; no report was written\.\n$", out)
 
 
 def test_on_a_terminal_of_60_columns_nothing_is_wider() -> None:

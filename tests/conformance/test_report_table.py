@@ -100,7 +100,7 @@ def test_many_failures_are_told_in_part_and_all_on_demand() -> None:
 def test_what_an_interrupted_run_came_to_is_marked() -> None:
     text = printed(run_of(RIGHT, SILENT), planned=7)
     assert "silent      a/one@1" in text
-    assert text.splitlines()[-1] == "Interrupted: 2 of 7 cases were played; no report was written."
+    assert text.splitlines()[-1] == "Interrupted after 2 of 7 cases; no report was written."
     assert "All right" not in printed(run_of(RIGHT), planned=7)
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import signal
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -15,7 +17,7 @@ from rich.console import Console
 from lastword.conformance._baseline import Baseline
 from lastword.conformance._cases import CHOICES, Profile, Selection, load_profile, select
 from lastword.conformance._results import ConformanceError, Kind, Run
-from lastword.conformance._run import exit_status
+from lastword.conformance._run import exit_status, laid_over
 from lastword.conformance.show._files import check_writable, have_files, same_file
 from lastword.conformance.show._junit import write as write_junit
 from lastword.conformance.show._printable import printable
@@ -80,11 +82,16 @@ Verbose = Annotated[
     ),
 ]
 Trace = Annotated[
-    bool, typer.Option("--trace", rich_help_panel=_SHOW, help="Show what was on the wire of each failure, with times.")
+    bool,
+    typer.Option(
+        "--trace", metavar="", rich_help_panel=_SHOW, help="Show what was on the wire of each failure, with times."
+    ),
 ]
 Quiet = Annotated[
     bool,
-    typer.Option("--quiet", "-q", rich_help_panel=_SHOW, help="Show what fails the run, a line each, and no more."),
+    typer.Option(
+        "--quiet", "-q", metavar="", rich_help_panel=_SHOW, help="Show what fails the run, a line each, and no more."
+    ),
 ]
 
 
@@ -115,9 +122,17 @@ class Session:
     profile: Profile | None
     console: Console
 
-    def listener(self) -> Progress:
-        """Who is told of the run while it goes on: a bar on a terminal. A context, so that Ctrl-C takes it away."""
-        return progress(Console(stderr=True, quiet=self.options.quiet))
+    @contextlib.contextmanager
+    def listener(self) -> Iterator[Progress]:
+        """Who is told of the run while it goes on: a bar on a terminal. Ctrl-C takes it away, and shows what was played."""
+        told = progress(Console(stderr=True, quiet=self.options.quiet))
+        try:
+            with told:
+                yield told
+        except KeyboardInterrupt as interruption:
+            if getattr(interruption, "number", None) != signal.SIGHUP:  # then nobody is there to see it
+                self._show_part(told)
+            raise
 
     def conclude(self, run: Run) -> int:
         """Write what is to be written, show the run, and give the exit status."""
@@ -126,16 +141,33 @@ class Session:
             for path, write in ((self.options.report, write_report), (self.options.junit, write_junit))
             if path is not None and (error := _tried(write, run, path))
         ]
-        if self.options.quiet:
-            for each in run.failures:
-                print(each.result.case.name, each.result.verdict, sep=": ")
-            for line in run.stale:
-                print(printable(line), "stale", sep=": ")
-        else:
-            show(run, self.console, verbose=self.options.verbose, trace=self.options.trace)
+        self._show(run)
         if unwritten:  # told last: what the run found is not lost with it
             raise ConformanceError("; ".join(unwritten))
         return exit_status(run)
+
+    def _show(self, run: Run, *, planned: int = 0) -> None:
+        if not self.options.quiet:
+            show(run, self.console, verbose=self.options.verbose, trace=self.options.trace, planned=planned)
+            return
+        for each in run.failures:
+            print(each.result.case.name, each.result.verdict, sep=": ")
+        for line in run.stale:
+            print(printable(line), "stale", sep=": ")
+
+    def _show_part(self, told: Progress) -> None:
+        """Show an interrupted run as far as it went. What is in no report makes no baseline stale."""
+        if told.implementation is None:
+            return
+        part = laid_over(
+            told.results,
+            self.selection,
+            implementation=told.implementation,
+            baseline=self.baseline,
+            profile=self.profile,
+        )
+        if part.played:
+            self._show(replace(part, stale=()), planned=len(self.selection.cases))
 
     def note(self, what: str, text: str = "") -> None:
         """Say something beside the results, on stderr, with the words of others that belong to it."""

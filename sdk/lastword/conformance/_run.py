@@ -6,7 +6,7 @@ How a case is played is the caller's: a client behind an adapter, a function in 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 
 from lastword._codes import CONTRACT_VERSION
@@ -54,6 +54,19 @@ def run(
     to_play = [case for case in selection.cases if case.name not in results]
     results.update(_play_all(to_play, play, jobs=jobs, told=told, stop=stop))
     ordered = [results[case.name] for case in selection.cases]
+    return laid_over(ordered, selection, implementation=implementation, baseline=baseline, profile=profile)
+
+
+def laid_over(
+    results: Iterable[CaseResult],
+    selection: Selection,
+    *,
+    implementation: Implementation,
+    baseline: Baseline | None = None,
+    profile: Profile | None = None,
+) -> Run:
+    """Give the run that results make, all of the selection's or only some, with the baseline and the profile laid over."""
+    ordered = list(results)
     known = baseline or Baseline()
     failing = [result.case.name for result in ordered if result.verdict not in PASSED]
     return Run(
@@ -108,6 +121,7 @@ def _play_all(
         except BaseException:  # Ctrl-C included: nothing may go on behind the caller's back
             for future in futures:
                 future.cancel()
+            told.no_more()  # that a play was killed says nothing of what it played
             if stop is not None:
                 stop()
             raise
@@ -145,3 +159,7 @@ class _Told:
         with self._lock:
             if self._listener is not None:
                 self._listener.ended(result)
+
+    def no_more(self) -> None:
+        with self._lock:
+            self._listener = None

@@ -30,6 +30,9 @@ class Progress(Listener, AbstractContextManager["Progress"]):
     def __init__(self, console: Console) -> None:
         self._shown = console.is_interactive and console.file.isatty() and not os.environ.get("CI")
         self._total = self._done = 0
+        self.implementation: Implementation | None = None
+        self.results: list[CaseResult] = []
+        """What came of the cases that have ended, for when the run is interrupted."""
         self._failed: Counter[Verdict] = Counter()
         self._playing: dict[str, float] = {}
         self._live = Live(get_renderable=self._picture, console=console, transient=True, refresh_per_second=_A_SECOND)
@@ -44,7 +47,7 @@ class Progress(Listener, AbstractContextManager["Progress"]):
 
     def begins(self, implementation: Implementation, cases: int) -> None:
         """Show the bar."""
-        self._total = cases
+        self._total, self.implementation = cases, implementation
         if self._shown:
             self._live.start()
 
@@ -56,6 +59,7 @@ class Progress(Listener, AbstractContextManager["Progress"]):
         """Count the case; the last one takes the bar away."""
         self._playing.pop(result.case.name, None)
         self._done += 1
+        self.results.append(result)
         if result.verdict not in PASSED:
             self._failed[result.verdict] += 1
         if self._done >= self._total:

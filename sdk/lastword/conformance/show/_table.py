@@ -204,8 +204,8 @@ def _summary(page: _Page, run: Run, planned: int) -> None:
     page.row(Text(f"{_many(len(scored), 'case')}: "), *counts, *_of_these(scored))
     _left_out(page, run, len(scored))
     if planned:
-        played = f"{len(run.entries)} of {_many(planned, 'case')} {'was' if len(run.entries) == 1 else 'were'} played"
-        page.say(Text(f"Interrupted: {played}; no report was written.", style="bold red"))
+        after = f"Interrupted after {len(run.entries)} of {_many(planned, 'case')}"
+        page.say(Text(f"{after}; no report was written.", style="bold red"))
     else:
         _next(page, run, known=sum(entry.known is not None for entry in scored))
 
