@@ -131,6 +131,26 @@ def test_a_piece_that_is_missing_from_what_is_called_whole_is_silence() -> None:
     assert told(WHOLE, outcome="completed", code=None, text="Hallo").verdict is Verdict.DETAIL
 
 
+def test_a_whole_answer_that_was_never_asked_for_is_silence() -> None:
+    def ask(message: Mapping[str, Any], limit: float) -> dict[str, Any]:
+        return {"result": {"outcome": "completed", "code": None, "text": "Hello"}}
+
+    result = play_client(Case("client", WHOLE), ask)
+    assert (result.verdict, result.reasons[0]) == (Verdict.SILENT, "the server counted 0 requests, not 1")
+
+
+def test_so_is_one_of_several_that_were_not_all_asked_for() -> None:
+    vector = with_expected(WHOLE, requests=2)
+    vector["server"] *= 2
+    vector["call"]["repeat"] = 2
+    assert play(vector).verdict is Verdict.RIGHT
+    vector["call"]["repeat"] = 1
+    result = told(vector, outcome="completed", code=None, text="Hello")
+    assert (result.verdict, result.reasons[0]) == (Verdict.SILENT, "the server counted 1 requests, not 2")
+    result = told(vector, outcome="failed", code="connection_failed")
+    assert (result.verdict, result.reasons[-1]) == (Verdict.DETAIL, "the server counted 1 requests, not 2")
+
+
 FAILING: Mapping[str, Any] = {"status": 503, "headers": {"retry-after-ms": "50"}, "steps": [{"text": ""}]}
 
 

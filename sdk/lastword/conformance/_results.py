@@ -21,7 +21,7 @@ class Verdict(StrEnum):
     SILENT = "silent"
     """A broken answer was reported, or sent, as a whole one: the fault that this project exists for.
 
-    So is an answer with a piece of its text missing that is called whole.
+    So is an answer with a piece of its text missing that is called whole, and one that was never asked for.
     """
     HANG = "hang"
     """No answer in the time that the vector gives."""

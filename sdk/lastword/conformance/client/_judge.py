@@ -39,15 +39,22 @@ def _badness(
     return Verdict.DETAIL
 
 
-def observed(expect: Mapping[str, Any], server: ScriptedServer, calm: Callable[[str], str]) -> Iterator[Fault]:
-    """What is wrong by the server's own count, whatever the client says; ``calm`` takes out what differs between runs."""
+def observed(
+    expect: Mapping[str, Any], server: ScriptedServer, calm: Callable[[str], str], *, claims_whole: bool = False
+) -> Iterator[Fault]:
+    """What is wrong by the server's own count; ``calm`` takes out what differs between runs.
+
+    ``claims_whole``: the client reported a whole answer. Too few requests, and it cannot have got what it reports.
+    """
     requests = server.requests
+    too_few = Verdict.SILENT if claims_whole else Verdict.DETAIL
     elsewhere = [
         (number, each)
         for number, each in enumerate(requests, 1)
         if number > expect.get("requests", number) and _target(each) != _target(requests[0])
     ]
-    yield from _counted("requests", len(requests) - len(elsewhere), expect.get("requests"), Verdict.OVER_RETRY)
+    count = len(requests) - len(elsewhere)
+    yield from _counted("requests", count, expect.get("requests"), Verdict.OVER_RETRY, too_few)
     for number, request in elsewhere:  # a redirect that is followed is no retry
         yield Fault(Verdict.DETAIL, f"request {number} went elsewhere: {request.method} {request.path}")
     # One that carried no request is a library's provision, and comes and goes.
@@ -71,10 +78,12 @@ def _target(request: Received) -> tuple[str, str]:
     return request.method, request.path.partition("?")[0]  # another query does not make a retry another request
 
 
-def _counted(what: str, count: int, wanted: int | None, too_many: Verdict) -> Iterator[Fault]:
+def _counted(
+    what: str, count: int, wanted: int | None, too_many: Verdict, too_few: Verdict = Verdict.DETAIL
+) -> Iterator[Fault]:
     if wanted is None or count == wanted:
         return
-    verdict = too_many if count > wanted else Verdict.DETAIL
+    verdict = too_many if count > wanted else too_few
     yield Fault(verdict, f"the server counted {count} {what}, not {wanted}")
 
 

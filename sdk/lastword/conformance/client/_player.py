@@ -171,7 +171,7 @@ def _faults(
             account = reported(expect, result, gave_up=gave_up)
             yield from (Fault(fault.verdict, calm(fault.reason)) for fault in account)
         if server is not None:
-            yield from observed(expect, server, calm)
+            yield from observed(expect, server, calm, claims_whole=result.get("outcome") == "completed")
 
 
 def _with_text(vector: Mapping[str, Any], result: Mapping[str, Any]) -> dict[str, Any]:
