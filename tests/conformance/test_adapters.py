@@ -17,9 +17,9 @@ import pytest
 
 from lastword import LastwordError, Outcome
 from lastword._contract import load
-from lastword.conformance._cases import cases_of
+from lastword.conformance._cases import API_KEY, cases_of
 from lastword.conformance._schemas import violations
-from lastword.conformance.client._player import API_KEY, call_of, play_client
+from lastword.conformance.client._player import call_of, play_client
 from lastword.testing import ScriptedServer, answer, stream
 
 ADAPTERS: Final = Path(__file__).parent / "adapters"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from html.parser import HTMLParser
 from pathlib import Path
@@ -16,7 +15,7 @@ from tests.conformance.example_runs import NASTY, case_of, checkout_with, many_r
 from generators import scoreboard
 from generators import scoreboard_data as data
 from generators import scoreboard_words as words
-from lastword.conformance._results import PASSED, Entry, Implementation, Run, Verdict
+from lastword.conformance._results import Entry, Implementation, Run, Verdict
 from lastword.conformance.show import _printable, _report
 
 ROOT = Path(__file__).parents[2]
@@ -98,28 +97,6 @@ def test_a_vector_counts_once_and_by_its_worst_case(tmp_path: Path) -> None:
     assert "| b | 1/2 ✗ 1 hang |" in markdown
     assert "(python): 2 of 4 right; 1 silent, 1 hang. Its errors are mapped by class.\n" in markdown
     assert "  * 1 skipped, not declared: retry (1)\n" in markdown
-
-
-def test_the_run_and_the_scoreboard_call_the_same_a_choice() -> None:
-    """Over everything that can be said of a failing case, and over the committed reports."""
-    views: list[dict[str, Any]] = [{}, {"choice": "Why."}]
-    views += [{"choice": "Why.", "choice_outcome": each} for each in ("completed", "incomplete", "failed")]
-    told: list[Any] = [None, *({"outcome": each} for each in ("completed", "incomplete", "failed")), {"status": 200}]
-    results = [
-        result_of(case_of("a/b", **view), verdict, said=said)
-        for verdict in set(Verdict) - PASSED
-        for view in views
-        for said in told
-    ]
-    for path in sorted((ROOT / "docs/conformance").glob("*.json")):
-        results += [entry.result for entry in _report.read(path).entries if entry.result.verdict not in PASSED]
-    counted_as = {False: 0, True: 0}
-    for result in results:
-        (case,) = json.loads(_report.text_of(run_of(Entry(result))))["cases"]
-        assert data._is_choice(case) == result.is_own_choice, case
-        counted_as[result.is_own_choice] += 1
-    assert min(counted_as.values()) > 20
-    assert not any(result_of(case_of("a/b", **views[1]), each).is_own_choice for each in PASSED)
 
 
 @pytest.mark.parametrize(
