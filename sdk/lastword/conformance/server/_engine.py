@@ -23,9 +23,11 @@ from lastword.conformance._results import ConformanceError
 Then = Literal["refuses", "repeats", "answers"]
 """What requests beyond the script get: a refusal, the last exchange again, a whole answer."""
 
+NAME: Final = "scripted"
+"""Who owns its model."""
 _MODELS: Final[Mapping[str, Any]] = {
     "object": "list",
-    "data": [{"id": "m", "object": "model", "created": 1767225600, "owned_by": "scripted"}],
+    "data": [{"id": "m", "object": "model", "created": 1767225600, "owned_by": NAME}],
 }
 
 

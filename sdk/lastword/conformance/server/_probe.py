@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from lastword.conformance._results import ConformanceError
+from lastword.conformance.server._engine import NAME as ENGINE
 from lastword.conformance.server._exchange import Answer, Asking
 from lastword.conformance.server._request import Target, request_of
 
@@ -69,7 +70,9 @@ async def _look(target: Target, model: str | None) -> Found:
     metrics = (await get(target, "/metrics")).body.decode("utf-8", "replace")
     names = next((row for row in _GAUGES if _counts(metrics, row)), None)
     version = _document(await get(target, "/version")).get("version")
-    name = next((str(value) for value in (first.get("owned_by"), *answer.values("server")) if value), "server")
+    names_given = (first.get("owned_by"), *answer.values("server"))
+    # A gateway may pass on what the engine that we play says: that is not its own name.
+    name = next((str(each) for each in names_given if each and each != ENGINE), "server")
     return Found(target, name, str(version or ""), Gauge(target, names) if names else None)
 
 

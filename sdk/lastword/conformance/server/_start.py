@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 import socket
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from itertools import chain, pairwise
+from pathlib import PurePath
+from typing import Any, Final
 
 from lastword.conformance._cases import API_KEY
 from lastword.conformance._results import ConformanceError, Implementation
@@ -17,6 +20,10 @@ from lastword.conformance.server._probe import look
 from lastword.conformance.server._process import START_LIMIT, ServerProcess
 from lastword.conformance.server._request import Target, read_url
 from lastword.conformance.server._scene import ANSWER_LIMIT, Stage
+
+_SCRIPTS: Final = frozenset({".py", ".js", ".mjs", ".cjs", ".ts", ".rb", ".sh"})
+_APPLICATION: Final = re.compile(r"([A-Za-z_][\w.]*):[A-Za-z_]\w*")  # as uvicorn and its like take it: gateway:app
+_INTERPRETER: Final = re.compile(r"(python|pypy|node|deno|bun|ruby|bash|sh|env|uv|npx)[\d.]*")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,8 +65,22 @@ def on_stage(server: Server) -> Iterator[tuple[ServerPlayer, Implementation]]:
         found = look(target, model=server.model)
         stage = Stage(found.target, engine, None if engine else found.gauge, process, server.answer_limit)
         has = capabilities(server.capabilities, stage)
-        name, version = server.name or found.name, found.version if server.version is None else server.version
+        name = server.name or _name_of(server.command) or found.name
+        version = found.version if server.version is None else server.version
         yield ServerPlayer(stage), Implementation(name, version, "HTTP", has, server.note)
+
+
+def _name_of(command: Sequence[str]) -> str | None:
+    """What a command starts: an application; of an interpreter its script or module, if it tells; else itself."""
+    if not command:
+        return None
+    paths = [PurePath(part) for part in command]
+    applications = (match[1] for part in command if (match := _APPLICATION.fullmatch(part)))
+    scripts = (path.stem for path in paths if path.suffix in _SCRIPTS)
+    modules = (module for flag, module in pairwise(command) if flag == "-m")
+    own = (paths[0].stem if paths[0].suffix in _SCRIPTS else paths[0].name,)
+    runs = _INTERPRETER.fullmatch(paths[0].name)
+    return next(chain(applications, *((scripts, modules) if runs else (own,))), None)
 
 
 def _target(server: Server) -> Target:
