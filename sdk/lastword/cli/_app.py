@@ -29,7 +29,7 @@ def _version(wanted: bool) -> None:
 @app.callback()
 def root(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Say it and end.")
+        bool, typer.Option("--version", metavar="", callback=_version, is_eager=True, help="Say it and end.")
     ] = False,
 ) -> None:
     """Hold what all commands share."""

@@ -88,7 +88,10 @@ def server(
         ),
     ] = None,
     name: Annotated[
-        str | None, typer.Option(metavar="TEXT", rich_help_panel=_HAS, help="What reports call it.")
+        str | None,
+        typer.Option(
+            metavar="TEXT", rich_help_panel=_HAS, help="What reports call it, if not what CMD starts or what it says."
+        ),
     ] = None,
     server_version: Annotated[
         str | None, typer.Option(metavar="TEXT", rich_help_panel=_HAS, help="Its version, for reports.")
@@ -110,7 +113,7 @@ def server(
 
     Cases are played one after the other, those that end the server last.
 
-    Exit status: 0 all is right or known, 1 something is not, 2 the run could not be made.
+    Exit status: 0 all is right or known, 1 something is not, 2 the run could not be made, 130 interrupted.
     """
     from lastword.conformance._run import run as run_cases
     from lastword.conformance.server._player import in_order
