@@ -253,6 +253,8 @@ def test_help_fits_60_columns_and_says_what_there_is(arguments: tuple[str, ...])
     said = lastword(*arguments, "--help", COLUMNS="60")
     assert said.status == 0
     assert max(map(len, said.out.splitlines())) <= 60
+    typed = [line for line in said.out.splitlines() if "<bool>" in line or "range>" in line]
+    assert [line for line in typed if "--help" not in line and "-completion" not in line] == []  # those are typer's own
     if arguments == CLIENT:
         assert "lastword conformance client --run 'ending/*'" in " ".join(said.out.split())
         assert all(f"--{name}" in said.out for name in ("expected-failures", "segmentation", "junit", "trace"))

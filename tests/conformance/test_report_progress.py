@@ -113,5 +113,6 @@ def test_the_last_case_takes_the_bar_away(monkeypatch: pytest.MonkeyPatch) -> No
     listener.begins(MADE, 1)
     listener.plays(case_of("a/one"))
     listener.ended(result_of(case_of("a/one"), Verdict.HANG))
+    assert (listener.implementation, [each.verdict for each in listener.results]) == (MADE, [Verdict.HANG])
     assert out.getvalue().endswith("\x1b[2K")
     assert "\x1b[?25h" in out.getvalue()

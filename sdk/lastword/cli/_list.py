@@ -40,7 +40,9 @@ def list_vectors(
     requirements: Annotated[
         bool, typer.Option("--requirements", metavar="", help="With the rules of SPEC.md that each shows.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", metavar="", help="As a JSON list, with everything that is said here.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", metavar="", help="As a JSON list, with everything that is said here.")
+    ] = False,
 ) -> None:
     """List the vectors: what is tried with clients and servers, and what a decoder and a retry loop can be held against.
 

@@ -49,7 +49,9 @@ Segmentation = Annotated[
         help="How the bytes are cut into writes: as each vector lists, in all ways, or in one.",
     ),
 ]
-Jobs = Annotated[int, typer.Option(min=1, max=64, rich_help_panel=_CHOOSE, help="How many cases at a time.")]
+Jobs = Annotated[
+    int, typer.Option(metavar="N", min=1, max=64, rich_help_panel=_CHOOSE, help="How many cases at a time.")
+]
 ExpectedFailures = Annotated[
     Path | None,
     typer.Option(
