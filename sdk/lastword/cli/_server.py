@@ -9,6 +9,7 @@ import typer
 from lastword.cli import _options as shared
 from lastword.cli._exit import ends_well
 from lastword.conformance._cases import API_KEY
+from lastword.conformance.server._probe import MOST_CONTEXT
 from lastword.conformance.server._process import START_LIMIT
 from lastword.conformance.server._scene import ANSWER_LIMIT
 
@@ -77,7 +78,9 @@ def server(
     ] = None,
     context: Annotated[
         int | None,
-        typer.Option(metavar="TOKENS", min=1, rich_help_panel=_HAS, help="Its context, where it does not say."),
+        typer.Option(
+            metavar="TOKENS", min=1, max=MOST_CONTEXT, rich_help_panel=_HAS, help="Its context, where it does not say."
+        ),
     ] = None,
     extra_body: Annotated[
         str | None,

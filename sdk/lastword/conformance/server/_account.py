@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from lastword._sse import ServerSentEvent
+from lastword.conformance._cases import API_KEY
 from lastword.conformance._said import steady
 from lastword.conformance._trace import BOILERPLATE, script_lines, short
 from lastword.conformance.server._exchange import Answer
@@ -25,6 +26,7 @@ _ENDS: Final = {
     "refused": "the connection is refused",
     "late": "nothing more in the time allowed",
     "left": "the client leaves",
+    "endless": "it goes on and on: the client gives up",
 }
 _WIDTH: Final = 200  # characters of one line
 
@@ -46,7 +48,8 @@ def said(reading: Reading, answer: Answer, generated: Mapping[str, str], known: 
 def generated(target: Target, engine: Engine | None, request: Request, answer: Answer) -> dict[str, str]:
     """Values of this one run, and what is written in their place."""
     made = {engine.address: "$engine", str(engine.port): "$engine_port"} if engine else {}
-    made |= {f"{target.host}:{target.port}": "$server"}
+    made |= {target.address: "$server"}
+    made |= {target.api_key: "$key"} if target.api_key not in (API_KEY, "") else {}
     own = {value: "$made" for value in answer.values("x-request-id") if value and value != request.request_id}
     return own | made
 
@@ -119,7 +122,7 @@ def _without_boilerplate(text: str) -> str:
     """A chunk or an answer without its generated id and time, and without what all of them have."""
     try:
         document = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return text
     if not isinstance(document, dict) or "choices" not in document:
         return text

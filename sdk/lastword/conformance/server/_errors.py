@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 from collections.abc import Iterator, Mapping
@@ -17,6 +18,7 @@ from lastword.conformance.server._exchange import Answer
 
 _LONGEST_HINT: Final = 120  # seconds (HDR-6)
 _NUMBER: Final = re.compile(r"(?<![\w.-])-?(?:0|[1-9]\d*)(?:\.\d+)?(?![\w.]*\w)")  # and not part of a name
+_COUNT: Final = re.compile(r"[0-9]{1,15}")
 _ROOTS: Final = "home|root|Users|usr|opt|var|tmp|etc|srv|mnt|proc|dev|app|workspace"
 _LEAKS: Final = (
     (re.compile(r"Traceback \(most recent call last\)|\bFile \"|\bline \d+, in \w"), "a stack trace"),
@@ -167,7 +169,8 @@ def _numbers(value: Any) -> Iterator[float]:
         for each in value:
             yield from _numbers(each)
     elif isinstance(value, int | float):
-        yield float(value)
+        with contextlib.suppress(OverflowError):  # no float, and so no number that a message has
+            yield float(value)
     elif isinstance(value, str):
         yield from map(float, _NUMBER.findall(value))
 
@@ -190,7 +193,7 @@ def _hints(said: Said, answer: Answer, rules: frozenset[str]) -> Iterator[Fault]
             yield Fault(Verdict.DETAIL, f"a retryable error without {lacking} (HDR-5)")
     if "HDR-6" in rules:
         for name, text, unit in (("retry-after", seconds, 1), ("retry-after-ms", milliseconds, 1000)):
-            if text and not (text.isdigit() and 0 < int(text) <= _LONGEST_HINT * unit):
+            if text and not (_COUNT.fullmatch(text) and 0 < int(text) <= _LONGEST_HINT * unit):
                 yield Fault(Verdict.DETAIL, f"{name} is {text}, not above 0 and at most {_LONGEST_HINT} s (HDR-6)")
 
 

@@ -21,14 +21,15 @@ from lastword._sse import ServerSentEvent, SSEDecoder
 if TYPE_CHECKING:
     from lastword.conformance.server._request import Request, Target
 
-End = Literal["complete", "truncated", "reset", "closed", "refused", "late", "left"]
+End = Literal["complete", "truncated", "reset", "closed", "refused", "late", "left", "endless"]
 """complete: as its framing says. truncated, reset: in the middle of it. closed: before any head. refused: no connection.
-late: not in the time that there was. left: we went."""
+late: not in the time that there was. left: we went. endless: more than anybody could want."""
 
 LINGER: Final = 2.0
 """Seconds that a body may stay open once its terminal event has come."""
 _ERROR: Final = re.compile(r'\s*\{\s*"error"\s*:\s*[^n\s]')  # "error": null is none
 _MOST: Final = 64 * 2**20  # bytes of one body; a server that never ends must not take the memory
+_MOST_EVENTS: Final = 200_000  # of one stream, for the same reason: small ones weigh more than their bytes
 
 
 @dataclass(slots=True)
@@ -74,6 +75,7 @@ class Asking:
         self.request = request
         self.sent = asyncio.Event()
         self.begun = asyncio.Event()  # the first event came, or the answer is over
+        self.unreached = ""  # why there was no connection at all, if it was not refused
         self._target, self._limit, self._leave_after = target, limit, leave_after
         self._leaving = asyncio.Event()
         self._http = h11.Connection(h11.CLIENT)
@@ -103,8 +105,11 @@ class Asking:
             answer.end = "late"
         except ConnectionRefusedError:
             answer.end = "refused"
-        except OSError:
+        except (OSError, UnicodeError) as error:  # UnicodeError: no name of a host
+            answer.note(f"< {error}")
             answer.end = "closed" if answer.status is None else "reset"
+            if writer is None:
+                self.unreached = f"{error.strerror if isinstance(error, OSError) else 'no name of a host'}"
         finally:
             answer.ended_at = time.monotonic()
             answer.pending = self._decoder.pending and answer.is_stream and bool(answer.body)
@@ -153,6 +158,9 @@ class Asking:
                 if self._take(bytes(event.data)):
                     answer.end = "left"
                     return
+                if len(answer.body) > _MOST or len(answer.events) > _MOST_EVENTS:
+                    answer.end = "endless"
+                    return
                 if self._terminal_seen:
                     clock.reschedule(asyncio.get_running_loop().time() + LINGER)
                     self._terminal_seen = False
@@ -167,8 +175,6 @@ class Asking:
         """Take part of the body; whether the client leaves now."""
         answer = self.answer
         answer.body += data
-        if len(answer.body) > _MOST:
-            return True
         if not answer.is_stream:
             return False
         seen = bool(answer.events) and _may_be_terminal(answer.events[-1].data)

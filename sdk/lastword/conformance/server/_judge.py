@@ -65,6 +65,9 @@ def judge(expect: Mapping[str, Any], request: Request, answer: Answer, rules: fr
     if answer.status is None:
         yield _no_answer(answer)
         return
+    if answer.end == "endless":
+        yield Fault(Verdict.HANG, "the answer goes on and on: the client gave up")
+        return
     reading = read(request, answer)
     statuses, terminals = as_list(expect.get("status", 200)), as_list(expect.get("terminal", ()))
     failure = answer.status >= 400
@@ -232,8 +235,10 @@ def _plain(expect: Mapping[str, Any], answer: Answer) -> Iterator[Fault]:
     if "body" in expect:
         try:
             body = json.loads(bytes(answer.body))
-        except ValueError:
-            yield Fault(Verdict.WRONG_CODE, "the body is no JSON")
+        except (ValueError, RecursionError):
+            body = None
+        if not isinstance(body, dict):
+            yield Fault(Verdict.WRONG_CODE, "the body is no JSON object")
             return
         for name, value in expect["body"].items():
             if name not in body or (value is not None and body[name] != value):

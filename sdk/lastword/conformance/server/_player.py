@@ -87,12 +87,14 @@ class ServerPlayer:
         """A real engine may still be at the case before; what it does then is no fault of this one."""
         until = time.monotonic() + _SETTLES
         assert self._stage.gauge is not None
-        while await self._stage.gauge.at_work() != 0 and time.monotonic() < until:  # noqa: ASYNC110
+        while not self._stopped and await self._stage.gauge.at_work() != 0 and time.monotonic() < until:  # noqa: ASYNC110
             await asyncio.sleep(0.05)
 
     async def _watched(self, scene: Scene) -> list[Fault]:
         task = asyncio.ensure_future(scene.play())
         self._running = asyncio.get_running_loop(), task
+        if self._stopped:  # while the case was made ready
+            task.cancel()
         try:
             return await task
         except asyncio.CancelledError:
@@ -116,13 +118,14 @@ class ServerPlayer:
         engine = self._stage.engine
         verdict, reasons = settle(faults)
         made = account.generated(self._stage.target, engine, request, answer)
+        hidden = self._stage.target.without_key
         return CaseResult(
             case,
             verdict,
-            reasons,
+            tuple(map(hidden, reasons)),
             said=account.said(read(request, answer), answer, made, json.dumps(case.vector)),
             wire=account.wire(case.vector, request, answer, engine, made),
-            trace=account.trace(answer, engine),
+            trace=tuple(map(hidden, account.trace(answer, engine))),
             seconds=seconds,
         )
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
-import http.client
+import os
 import shlex
 import signal
+import socket
 import subprocess
 import tempfile
 import time
@@ -14,12 +16,15 @@ from typing import Final
 
 from lastword.conformance._groups import signal_group
 from lastword.conformance._results import ConformanceError
+from lastword.conformance.server._probe import get
 from lastword.conformance.server._request import Target
 
 START_LIMIT: Final = 180.0
 """Seconds that a server has to answer for the first time: engines load models."""
 _TO_LEAVE: Final = 5.0  # s between SIGTERM and SIGKILL when the run is over
 _TAIL: Final = 30  # lines of the server's output that an error shows
+_TAIL_BYTES: Final = 2**14
+_ASKING: Final = 5.0  # s that one look at a server that is starting may take
 _NOT_YET: Final = 503
 
 
@@ -55,6 +60,7 @@ class ServerProcess:
     def start(self) -> None:
         """Start it and wait until it answers; ``ConformanceError`` with the end of its output if it does not."""
         self.end()
+        self._see_that_the_port_is_free()
         self._output.seek(0)
         self._output.truncate()
         try:
@@ -68,7 +74,7 @@ class ServerProcess:
         except OSError as error:
             raise ConformanceError(f"{self._command[0]}: cannot be started: {error.strerror}") from error
         deadline = time.monotonic() + self._patience
-        while not self._answers():
+        while not self._answers(min(_ASKING, self._patience)):
             if self._stopped:
                 raise ConformanceError("interrupted while the server was starting")
             if not self.alive:
@@ -88,12 +94,14 @@ class ServerProcess:
         process, self._process = self._process, None
         if process is None:
             return
-        if process.poll() is None:
-            signal_group(process.pid, signal.SIGTERM)
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(_TO_LEAVE)
-        signal_group(process.pid, signal.SIGKILL)
-        process.wait()
+        try:
+            if process.poll() is None:
+                signal_group(process.pid, signal.SIGTERM)
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    process.wait(_TO_LEAVE)
+        finally:  # a second Ctrl-C included
+            signal_group(process.pid, signal.SIGKILL)
+            process.wait()
 
     def give_up(self) -> None:
         """The run is over: what waits for a start stops waiting."""
@@ -105,22 +113,31 @@ class ServerProcess:
         self.end()
         self._output.close()
 
-    def _answers(self) -> bool:
-        connection = http.client.HTTPConnection(self._target.host, self._target.port, timeout=5)
-        try:
-            headers = {"authorization": f"Bearer {self._target.api_key}"}
-            connection.request("GET", f"{self._target.prefix}/v1/models", headers=headers)
-            return connection.getresponse().status != _NOT_YET
-        except (OSError, http.client.HTTPException):
-            return False
-        finally:
-            connection.close()
+    def _see_that_the_port_is_free(self) -> None:
+        """Refuse to start where something listens: the cases would be played against that. The dead may need a moment."""
+        until = time.monotonic() + _TO_LEAVE
+        while True:
+            try:
+                socket.create_connection((self._target.host, self._target.port), timeout=1).close()
+            except (OSError, UnicodeError):
+                return
+            if self._stopped or time.monotonic() > until:
+                raise ConformanceError(
+                    f"--url {self._target.url}: something listens there already: end it, or take another port"
+                )
+            time.sleep(0.1)
+
+    def _answers(self, limit: float) -> bool:
+        status = asyncio.run(get(self._target, "/v1/models", limit=limit)).status
+        return status is not None and status != _NOT_YET
 
     def _error(self, what: str) -> ConformanceError:
-        self._output.seek(0)
-        lines = self._output.read().decode("utf-8", "replace").splitlines()[-_TAIL:]
+        size = self._output.seek(0, os.SEEK_END)
+        self._output.seek(max(0, size - _TAIL_BYTES))
+        lines = self._output.read(_TAIL_BYTES).decode("utf-8", "replace").splitlines()[-_TAIL:]
         said = "\n  ".join(["it said:", *lines]) if lines else "it said nothing"
-        return ConformanceError(f"the server `{shlex.join(self._command)}` {what}; {said}")
+        text = f"the server `{shlex.join(self._command)}` {what}; {said}"
+        return ConformanceError(self._target.without_key(text))
 
 
 def _filled(part: str, known: dict[str, str]) -> str:

@@ -39,7 +39,16 @@ class Target:
     @property
     def url(self) -> str:
         """Without a path."""
-        return f"http{'s' if self.tls else ''}://{self.host}:{self.port}{self.prefix}"
+        return f"http{'s' if self.tls else ''}://{self.address}{self.prefix}"
+
+    def without_key(self, text: str) -> str:
+        """The text with the key left out, unless it is the one that everybody knows."""
+        return text if self.api_key in (API_KEY, "") else text.replace(self.api_key, "$key")
+
+    @property
+    def address(self) -> str:
+        """``host:port``, an IPv6 address in brackets."""
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +83,11 @@ def read_url(url: str) -> tuple[str, int, bool, str]:
         host, port = parts.hostname, parts.port
     except ValueError as error:
         raise ConformanceError(f"--url {url}: {error}") from error
-    if parts.scheme not in ("http", "https") or not host:
+    sound = url.isascii() and url.isprintable() and " " not in url and port != 0
+    if parts.scheme not in ("http", "https") or not host or not sound or parts.query or parts.fragment:
         raise ConformanceError(f"--url {url}: an address such as http://127.0.0.1:8000 is needed")
+    if "@" in parts.netloc:
+        raise ConformanceError("--url: it has a name or a password: a key is given with --api-key")
     tls = parts.scheme == "https"
     return host, port or (443 if tls else 80), tls, parts.path.rstrip("/").removesuffix("/v1")
 
@@ -89,7 +101,7 @@ def request_of(target: Target, call: Mapping[str, Any], case_id: str) -> Request
     if method not in ("GET", "HEAD", "OPTIONS"):
         body = call["raw"].encode() if "raw" in call else json.dumps(document).encode()
     headers: dict[str, str | None] = {
-        "host": f"{target.host}:{target.port}",
+        "host": target.address,
         **({"content-type": "application/json", "content-length": str(len(body))} if body else {}),
         "authorization": f"Bearer {target.api_key}",
         "x-request-id": f"case.{case_id.replace('/', '.')}",

@@ -88,9 +88,15 @@ def _target(server: Server) -> Target:
     if url is None:
         if not server.command:
             raise ConformanceError("--url: where does the server answer? Or give the command that starts it after --")
+        if not any("{port}" in part or "{url}" in part for part in server.command):
+            raise ConformanceError(
+                "--url: where does the server answer? Or let the command take {port}, for a free one"
+            )
         with socket.create_server(("127.0.0.1", 0)) as free:
             url = f"http://127.0.0.1:{free.getsockname()[1]}"
     host, port, tls, prefix = read_url(url)
+    if not server.api_key.isascii() or not server.api_key.isprintable():
+        raise ConformanceError("--api-key: it has a character that no header may have, such as the end of a line")
     return Target(
         host,
         port,
