@@ -96,12 +96,12 @@ def test_a_bad_end_is_caught(mode: str, case: str, verdict: str, reason: str, tm
     ("command", "options", "words"),
     [
         (
-            [sys.executable, "-c", "raise SystemExit('no model here')"],
+            [sys.executable, "-c", "raise SystemExit('no model here')", "{port}"],
             [],
             "ended with status 1 before it answered; it said:\n  no model here",
         ),
-        ([sys.executable, "-c", "import time; time.sleep(60)"], ["--start-limit", "1"], "within 1 s; it said nothing"),
-        (["no-such-program"], [], "no-such-program: cannot be started: No such file or directory"),
+        ([sys.executable, "-c", "import time; time.sleep(60)", "{port}"], ["--start-limit", "1"], "within 1 s; it said nothing"),
+        (["no-such-program", "{port}"], [], "no-such-program: cannot be started: No such file or directory"),
         (BROKEN, ["--capabilities", "toools"], "--capabilities: toools: known are admission, "),
         (BROKEN, ["--capabilities", "upstream"], "--capabilities: upstream cannot be declared"),
         (BROKEN, ["--extra-body", "[]"], "--extra-body: a JSON object is needed"),
