@@ -23,6 +23,7 @@ START_LIMIT: Final = 180.0
 """Seconds that a server has to answer for the first time: engines load models."""
 _TO_LEAVE: Final = 5.0  # s between SIGTERM and SIGKILL when the run is over
 _TAIL: Final = 30  # lines of the server's output that an error shows
+_WIDTH: Final = 1000  # characters of one of them
 _TAIL_BYTES: Final = 2**14
 _ASKING: Final = 5.0  # s that one look at a server that is starting may take
 _NOT_YET: Final = 503
@@ -135,6 +136,7 @@ class ServerProcess:
         size = self._output.seek(0, os.SEEK_END)
         self._output.seek(max(0, size - _TAIL_BYTES))
         lines = self._output.read(_TAIL_BYTES).decode("utf-8", "replace").splitlines()[-_TAIL:]
+        lines = [line[:_WIDTH] for line in lines]
         said = "\n  ".join(["it said:", *lines]) if lines else "it said nothing"
         text = f"the server `{shlex.join(self._command)}` {what}; {said}"
         return ConformanceError(self._target.without_key(text))

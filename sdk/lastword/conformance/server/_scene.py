@@ -221,8 +221,17 @@ class Scene:
         if wanted is not None and count != wanted:
             verdict = Verdict.OVER_RETRY if count > wanted else Verdict.DETAIL
             yield Fault(verdict, f"{count} requests reached the engine, not {wanted}")
+        if not count and self._has_an_answer_of_the_engine():
+            yield Fault(Verdict.SILENT, "the engine was not asked: whatever the answer says, it is none of its")
         for problem in engine.problems:
             yield Fault(Verdict.DETAIL, problem)
+
+    def _has_an_answer_of_the_engine(self) -> bool:
+        """Whether what came can only be the engine's: no refusal, and no answer of the server's own."""
+        vector, main = self._vector, self.main
+        if main is None or "load" in vector or "terminate" in vector or not vector.get("engine"):
+            return False
+        return main.request.judged and main.answer.status is not None and main.answer.status < 400
 
 
 async def _first(task: asyncio.Task[Any] | asyncio.Future[Any], *, seconds: float) -> None:
