@@ -7,6 +7,7 @@ report does not ask for is left out. Where a vector's expectation is the contrac
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -19,6 +20,8 @@ Json = dict[str, Any]
 FINE = frozenset({"right", "skipped"})
 # No view of what is expected makes these right.
 NEVER_A_CHOICE = frozenset({"hang", "crash", "unable"})
+# A row of contract/README.md's table: kind (empty: as in the row before), areas, what they are about.
+_AREAS = re.compile(r"^\| (\w*) ?\| (`[^|]+`) \| (.+) \|$", re.MULTILINE)
 
 
 class ReportsError(ValueError):
@@ -99,6 +102,7 @@ class Board:
     verdicts: Mapping[str, str]  # to what each means, the worst first
     tested: tuple[Tested, ...]  # clients, then servers; by name
     vectors: Mapping[tuple[str, str], Vector]  # by kind and id
+    about: Mapping[str, tuple[tuple[tuple[str, ...], str], ...]]  # by kind: areas, and what they are about
 
     def of(self, kind: str) -> list[Tested]:
         return [each for each in self.tested if each.kind == kind]
@@ -120,7 +124,19 @@ def load(root: Path) -> Board:
         verdicts=verdicts,
         tested=tuple(sorted(tested, key=lambda each: (each.kind, each.name.casefold(), each.version, each.key))),
         vectors=vectors,
+        about=_about((contract / "README.md").read_text(encoding="utf-8")),
     )
+
+
+def _about(readme: str) -> dict[str, tuple[tuple[tuple[str, ...], str], ...]]:
+    found: dict[str, list[tuple[tuple[str, ...], str]]] = {}
+    kind = ""
+    for named, areas, about in _AREAS.findall(readme.partition("| Kind | Area | Is about |")[2].partition("\n\n")[0]):
+        kind = named or kind
+        found.setdefault(kind, []).append((tuple(re.findall("`(.+?)`", areas)), about))
+    if not {"client", "server"} <= found.keys():
+        raise ReportsError("contract/README.md has no table of the areas, headed Kind, Area, Is about: restore it")
+    return {kind: tuple(rows) for kind, rows in found.items()}
 
 
 def _vectors(contract: Path) -> Iterable[tuple[tuple[str, str], Vector]]:

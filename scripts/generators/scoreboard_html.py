@@ -14,7 +14,7 @@ from xml.etree.ElementTree import Element, tostring
 from . import scoreboard_data as data
 from . import scoreboard_words as say
 from .scoreboard_data import Board, Finding, Tally, Tested
-from .scoreboard_tags import Child, digest, tag
+from .scoreboard_tags import Child, digest, prose, scroll, tag
 
 HEADS = {"client": "Clients", "server": "Servers"}
 PAGE = Path(__file__).with_name("scoreboard_page")
@@ -39,7 +39,12 @@ def _header(board: Board) -> Element:
     about = f"{say.ABOUT} Contract {board.contract}."
     links: list[Child] = [tag("a", "Legend", href="#legend"), ", ", tag("a", "what went wrong", href="#details"), ", "]
     return tag(
-        "header", tag("h1", say.TITLE), tag("p", about), tag("p", *links, tag("a", "how this is made", href="#made"))
+        "header",
+        tag("h1", say.TITLE),
+        tag("p", about),
+        tag("p", *prose(say.introduction(board.verdicts))),
+        tag("p", say.OURS),
+        tag("p", *links, tag("a", "how this is made", href="#made")),
     )
 
 
@@ -53,7 +58,7 @@ def _main(board: Board) -> Element:
         tag("section", tag("h2", "What went wrong", id="details"), *details, aria_labelledby="details", end="\n"),
         _legend(board),
         _choices(board),
-        tag("section", tag("h2", "How this is made", id="made"), tag("p", say.MADE), tag("p", say.MISTAKE)),
+        tag("section", tag("h2", "How this is made", id="made"), tag("p", *prose(say.MADE)), tag("p", say.MISTAKE)),
         id="main",
     )
 
@@ -90,6 +95,7 @@ def _filters(board: Board) -> Iterator[tuple[str, str, str]]:
 def _kind(board: Board, kind: str, head: str) -> Element:
     tested = board.of(kind)
     label = f"{head} by area"
+    told = f"{label}: vectors that are right, of those that were played; the worst verdict; what else is not right. "
     corner = tag("th", "Area", scope="col")
     names = [
         tag("th", tag("a", each.name, href=f"#{say.anchor(each)}"), _version(each), scope="col") for each in tested
@@ -98,9 +104,7 @@ def _kind(board: Board, kind: str, head: str) -> Element:
     rows += [_row(area, [each.areas.get(area) for each in tested], board, tested) for area in board.areas(kind)]
     matrix = tag(
         "table",
-        tag(
-            "caption", tag("span", f"{label}: vectors that are right, of those that were played, and the worst verdict")
-        ),
+        tag("caption", tag("span", told, tag("b", "More columns to the right →", class_="more"))),
         tag("thead", tag("tr", corner, *names), end="\n"),
         tag("tbody", *rows),
         class_="matrix",
@@ -108,17 +112,23 @@ def _kind(board: Board, kind: str, head: str) -> Element:
     return tag(
         "section",
         tag("h2", head, id=kind),
-        _scroll(matrix, label),
+        _areas(board, kind),
+        scroll(matrix, label),
         tag("h3", f"{head} in short"),
-        _scroll(_summary(board, tested), f"{head} in short", low=True),
+        scroll(_summary(board, tested), f"{head} in short", low=True),
         aria_labelledby=kind,
         end="\n",
     )
 
 
-def _scroll(table: Element, label: str, *, low: bool = False) -> Element:
-    """A box of its own that scrolls, reachable by keyboard, so that the page does not."""
-    return tag("div", table, class_="scroll low" if low else "scroll", role="region", aria_label=label, tabindex="0")
+def _areas(board: Board, kind: str) -> Element:
+    rows = [
+        tag("li", *prose(", ".join(f"`{name}`" for name in names)), f": {about}", end="\n")
+        for names, about in board.about[kind]
+    ]
+    return tag(
+        "details", tag("summary", "What the areas are about"), tag("ul", *rows), class_="areas", open="", end="\n"
+    )
 
 
 def _version(tested: Tested) -> Element:
@@ -136,16 +146,17 @@ def _row(
 
 
 def _cell(tally: Tally | None, board: Board, target: str | None, label: str) -> Element:
-    count, word = say.cell(tally, board.verdicts)
+    count, word, rest = say.cell(tally, board.verdicts)
     parts = [
         tag("span", count, class_="count", data_all=count),
         tag("span", word, class_="word", data_all=word),
+        *(tag("small", each) for each in rest),
         tag("small", f"{tally.skipped} skipped") if tally and tally.played and tally.skipped else None,
     ]
     red = {**tally.red, "choice": tally.choice} if tally else {}
     faults = " ".join(f"{name}:{number}" for name, number in red.items() if number)
     content = (
-        tag("a", *parts, href=target, aria_label=f"{label}: {count} {word}, details")
+        tag("a", *parts, href=target, aria_label=f"{label}: {count} {', '.join((word, *rest))}, details")
         if faults and target
         else tag("span", *parts, class_="box")
     )
@@ -267,7 +278,12 @@ def _legend(board: Board) -> Element:
         class_="legend",
     )
     return tag(
-        "section", tag("h2", "Legend", id="legend"), table, tag("p", say.COUNTED), tag("p", say.OWN_CHOICE), end="\n"
+        "section",
+        tag("h2", "Legend", id="legend"),
+        table,
+        tag("p", say.COUNTED),
+        tag("p", *prose(say.OWN_CHOICE)),
+        end="\n",
     )
 
 

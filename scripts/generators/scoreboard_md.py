@@ -27,17 +27,21 @@ def render(board: Board) -> str:
         "",
         f"{say.ABOUT} Contract {board.contract}. [The same as a page](conformance.html) to open in a browser, with a filter.",
         "",
+        say.introduction(board.verdicts),
+        "",
+        say.OURS,
+        "",
         *_legend(board),
     ]
     for kind, head in HEADS.items():
         if tested := board.of(kind):
-            lines += [f"## {head}", "", *_matrix(board, kind, tested), *_summary(board, tested)]
+            lines += [f"## {head}", "", *_areas(board, kind), *_matrix(board, kind, tested), *_summary(board, tested)]
     lines += ["## What went wrong", "", SHOWN, "", *_lesser(board)]
     for kind, head in HEADS.items():
         if graver := [*_graver(board, kind)]:
             lines += [f"### {head}", "", *graver]
     lines += _choices(board)
-    lines += ["## How this is made", "", plain(say.MADE), "", plain(say.MISTAKE), "", *_rules(board)]
+    lines += ["## How this is made", "", say.MADE, "", say.MISTAKE, "", *_rules(board)]
     return "\n".join(lines).rstrip("\n") + "\n"
 
 
@@ -70,20 +74,26 @@ def _legend(board: Board) -> list[str]:
     others = [(sign, plain(means)) for sign, means in say.MEANS.items()]
     return [
         *_table(("Verdict", "Means"), [*verdicts, *others]),
-        plain(say.COUNTED),
+        say.COUNTED,
         "",
-        plain(say.OWN_CHOICE),
+        say.OWN_CHOICE,
         "",
     ]
+
+
+def _areas(board: Board, kind: str) -> list[str]:
+    return [*(f"* {', '.join(map(code, names))}: {plain(about)}" for names, about in board.about[kind]), ""]
+
+
+def _cell(tally: data.Tally | None, board: Board) -> str:
+    count, word, rest = say.cell(tally, board.verdicts)
+    return f"{count} {', '.join((word, *rest))}"
 
 
 def _matrix(board: Board, kind: str, tested: list[Tested]) -> list[str]:
     names = [f"[{plain(say.named(each))}](conformance.html#{say.anchor(each)})" for each in tested]
-    rows = [
-        [area, *(" ".join(say.cell(each.areas.get(area), board.verdicts)) for each in tested)]
-        for area in board.areas(kind)
-    ]
-    rows.insert(0, ["**all areas**", *(" ".join(say.cell(each.total, board.verdicts)) for each in tested)])
+    rows = [[area, *(_cell(each.areas.get(area), board) for each in tested)] for area in board.areas(kind)]
+    rows.insert(0, ["**all areas**", *(_cell(each.total, board) for each in tested)])
     return _table(["Area", *names], rows)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+from collections.abc import Iterator
 from xml.etree.ElementTree import Element
 
 from .scoreboard_words import shown
@@ -26,6 +27,18 @@ def tag(name: str, *children: Child | None, end: str = "", **attributes: str | N
         elif child and last is not None:
             last.tail = (last.tail or "") + shown(child)
     return element
+
+
+def scroll(table: Element, label: str, *, low: bool = False) -> Element:
+    """A box of its own that scrolls, reachable by keyboard, so that the page does not; its frame shows if there is more."""
+    box = tag("div", table, class_="scroll low" if low else "scroll", role="region", aria_label=label, tabindex="0")
+    return tag("div", box, class_="frame")
+
+
+def prose(text: str) -> Iterator[Child]:
+    """A text of our own, with what stands in backticks as code."""
+    for number, part in enumerate(text.split("`")):
+        yield tag("code", part) if number % 2 else part
 
 
 def digest(text: str) -> str:

@@ -23,22 +23,34 @@ ABOUT = (
     "How clients and servers of language models end their requests, held against the rules of this contract. "
     "Each implementation was run with its own defaults wherever a vector does not ask for something else."
 )
-MADE = (
-    "Every figure comes from the reports in docs/conformance/, and a test fails if these pages are not what the reports give. "
-    "A report is written by `lastword conformance client` or `lastword conformance server` with --report; "
-    "`make scoreboard` runs all of them, each implementation at a pinned version in its own environment. "
-    "What is on the wire is scripted; requests and connections are counted by the other side. "
+WORST = "The verdict to look for first is `silent`: {means}"
+UNITS = (
+    "A vector is one scripted exchange and what has to come of it. "
+    "Vectors about the same thing are an area; above each table stands what its areas are about."
+)
+OURS = (
     "This project's own client and shim are played like the others, but by rules that this project wrote: "
     "that they keep all of them is no surprise."
 )
+MADE = (
+    "Every figure comes from the reports in `docs/conformance/`, and a test fails if these pages are not what the reports give. "
+    "A report is written by `lastword conformance client` or `lastword conformance server` with `--report`; "
+    "`make scoreboard` runs all of them, each implementation at a pinned version in its own environment. "
+    "What is on the wire is scripted; requests and connections are counted by the other side."
+)
 COUNTED = (
-    "A cell counts vectors. A vector is right if it is right however its bytes are cut; else its worst verdict counts. "
+    "A cell counts vectors: those that are right, of those that were played; then those of the worst verdict, "
+    "how many have a lesser one, and how many are own choice. "
+    "A vector is right if it is right however its bytes are cut; else its worst verdict counts. "
     "Skipped vectors need a capability that the implementation, or its adapter, does not declare; they do not count as played. "
     "A known failure, one that the implementation's baseline lists with a reason, counts like any other."
 )
 OWN_CHOICE = (
     "Where a rule is this contract's own choice and not plain truth, another view of it is marked as own choice "
-    "and is not counted as a fault."
+    "and is not counted as a fault. "
+    "A `finish_reason` of `abort` or `error` that is merely handed on counts as silent: it says that the answer broke, "
+    "and a loop that does not look at it takes the answer for whole. "
+    "An answer with an unknown one may be good, so handing that on is own choice."
 )
 MISTAKE = "If a row is unfair or out of date, the vector, the adapter and the report are all here to be corrected."
 MEANS = {
@@ -79,16 +91,24 @@ def worst(tally: Tally, order: Mapping[str, str]) -> str | None:
     return next((verdict for verdict in order if tally.red[verdict]), None)
 
 
-def cell(tally: Tally | None, order: Mapping[str, str]) -> tuple[str, str]:
-    """Give the count, and the worst verdict: ``9/11`` and ``✗ 2 silent``."""
+def cell(tally: Tally | None, order: Mapping[str, str]) -> tuple[str, str, tuple[str, ...]]:
+    """Give the count, the worst verdict, and what else is not right: ``5/11``, ``✗ 2 silent``, ``3 lesser``, ``1 own choice``."""
     if tally is None:
-        return "–", "no vector"
+        return "–", "no vector", ()
     if not tally.played:
-        return "–", f"{SKIPPED} skipped"
-    count = f"{tally.right}/{tally.played}"
+        return "–", f"{SKIPPED} skipped", ()
+    count, choice = f"{tally.right}/{tally.played}", f"{tally.choice} own choice"
     if verdict := worst(tally, order):
-        return count, f"{sign(verdict)} {tally.red[verdict]} {words(verdict)}"
-    return (count, f"{CHOICE} {tally.choice} own choice") if tally.choice else (count, f"{RIGHT} right")
+        lesser = tally.red.total() - tally.red[verdict]
+        rest = (f"{lesser} lesser" if lesser else "", choice if tally.choice else "")
+        return count, f"{sign(verdict)} {tally.red[verdict]} {words(verdict)}", tuple(filter(None, rest))
+    return count, f"{CHOICE} {choice}" if tally.choice else f"{RIGHT} right", ()
+
+
+def introduction(order: Mapping[str, str]) -> str:
+    """What one has to know to read the first table; with code in backticks, as in all texts of this module."""
+    means = order["silent"]
+    return f"{WORST.format(means=means[0].lower() + means[1:])} {UNITS}"
 
 
 def counts(tally: Tally, order: Mapping[str, str]) -> str:

@@ -192,6 +192,44 @@ def test_only_the_tables_scroll_sideways(browser: Chrome, page: str, invented: s
         press(browser, Keys.ESCAPE)
 
 
+def test_the_panel_fills_a_small_screen_and_scrolls_alone(browser: Chrome, invented: str) -> None:
+    resize(browser, 380, 800)
+    browser.get(invented)
+    one(browser, ".matrix td.grave > a").click()
+    left, padding = browser.execute_script("""
+        const at = (selector) => document.querySelector(selector).getBoundingClientRect().left;
+        return [at("#sheet"), at("#sheet .finding") - at("#sheet")];
+    """)
+    assert left == 0
+    assert padding >= 8
+    overflow = "return getComputedStyle(document.documentElement).overflowY"
+    assert browser.execute_script(overflow) == "hidden"
+    press(browser, Keys.ESCAPE)
+    assert browser.execute_script(overflow) == "visible"
+
+
+def test_a_table_that_goes_on_says_so(browser: Chrome, invented: str) -> None:
+    resize(browser, 380, 800)
+    browser.get(invented)
+    sign = one(browser, ".matrix .more")
+    assert sign.is_displayed()
+    browser.execute_script("document.querySelector('.scroll').scrollTo(99999, 0)")
+    WebDriverWait(browser, 10).until(lambda _: not sign.is_displayed())
+    resize(browser, 4000, 800)
+    browser.execute_script("document.querySelector('.scroll').scrollTo(0, 0)")
+    assert not sign.is_displayed()
+
+
+def test_the_areas_are_explained_and_stand_back_on_a_small_screen(browser: Chrome, invented: str) -> None:
+    for width, told in ((1400, True), (380, False)):
+        resize(browser, width, 800)
+        browser.get(invented)
+        areas = one(browser, ".areas")
+        assert areas.find_element(By.TAG_NAME, "li").is_displayed() is told
+        areas.find_element(By.TAG_NAME, "summary").send_keys(Keys.ENTER)
+        assert areas.find_element(By.TAG_NAME, "li").is_displayed() is not told
+
+
 def test_head_and_first_column_stay_in_sight(browser: Chrome, invented: str) -> None:
     resize(browser, 360, 700)
     browser.get(invented)
@@ -207,7 +245,7 @@ def test_head_and_first_column_stay_in_sight(browser: Chrome, invented: str) -> 
         return [at.left, at.top, row.getBoundingClientRect().left, seen];
     """
     browser.execute_script("document.querySelector('.scroll').scrollIntoView()")
-    stuck = browser.execute_script(place, 200, 99)
+    stuck = browser.execute_script(place, 200, 200)  # past the caption
     assert stuck == browser.execute_script(place, 400, 300)
     assert stuck[0] == stuck[2]
     assert stuck[3]
@@ -217,7 +255,7 @@ def test_it_is_whole_without_scripts_and_on_paper(browser: Chrome, invented: str
     """A cell's link leads to details of its own in the page, and print shows all of them."""
     browser.get(invented)
     targets = [href.partition("#")[2] for href in attributes(browser, ".matrix td > a", "href")]
-    kept = attributes(browser, "details", "id")
+    kept = attributes(browser, "details:not(.areas)", "id")
     assert sorted(targets) == sorted(kept)
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
     try:

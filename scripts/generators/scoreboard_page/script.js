@@ -36,7 +36,7 @@ function filter() {
     cell.parentElement.classList.toggle("filtered", chosen !== "");
   }
   for (const each of document.querySelectorAll("main .finding")) each.hidden = chosen !== "" && each.dataset.verdict !== chosen;
-  for (const each of document.querySelectorAll("main details")) each.hidden = !each.querySelector(".finding:not([hidden])");
+  for (const each of document.querySelectorAll("main details:not(.areas)")) each.hidden = !each.querySelector(".finding:not([hidden])");
   const left = document.querySelectorAll("main .finding:not([hidden])").length;
   count.textContent = chosen ? `${left} results below, and only they are counted in the cells` : "";
 }
@@ -66,6 +66,20 @@ for (const table of document.querySelectorAll(".matrix")) {
     open(link);
   });
 }
+// A shade at the right edge of a table as long as there is more of it.
+function edge(box) {
+  box.parentElement.classList.toggle("more", box.scrollWidth - box.clientWidth - box.scrollLeft > 1);
+  box.parentElement.style.setProperty("--bar", `${box.offsetWidth - box.clientWidth - 2}px`);
+}
+
+const resized = new ResizeObserver((entries) => { for (const each of entries) edge(each.target); });
+for (const box of document.querySelectorAll(".scroll")) {
+  box.addEventListener("scroll", () => edge(box), { passive: true });
+  resized.observe(box);
+}
+// On a small screen the matrix comes first.
+if (matchMedia("(max-width: 48rem)").matches) for (const each of document.querySelectorAll(".areas")) each.open = false;
+
 document.getElementById("close").addEventListener("click", () => sheet.close());
 sheet.addEventListener("click", (event) => { if (event.target === sheet) sheet.close(); });
 verdict.addEventListener("change", filter);
