@@ -29,7 +29,7 @@ LINGER: Final = 2.0
 """Seconds that a body may stay open once its terminal event has come."""
 _ERROR: Final = re.compile(r'\s*\{\s*"error"\s*:\s*[^n\s]')  # "error": null is none
 _MOST: Final = 64 * 2**20  # bytes of one body; a server that never ends must not take the memory
-_MOST_EVENTS: Final = 200_000  # of one stream, for the same reason: small ones weigh more than their bytes
+_MOST_EVENTS: Final = 100_000  # of one stream, for the same reason: small ones weigh more than their bytes
 
 
 @dataclass(slots=True)

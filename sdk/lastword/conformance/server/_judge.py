@@ -79,7 +79,8 @@ def judge(expect: Mapping[str, Any], request: Request, answer: Answer, rules: fr
             yield from _stream(reading, answer, terminals)
         else:
             yield from _body(reading, answer, may_be_whole=may_be_whole, stream=request.stream)
-        if may_be_whole and reading.said is None:
+        says_it_is_whole = answer.end == "complete" or "done" in reading.terminals
+        if may_be_whole and says_it_is_whole and reading.said is None:
             yield from _content(expect, reading)
     elif not failure:
         yield from _plain(expect, answer)

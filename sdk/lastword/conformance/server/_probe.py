@@ -21,6 +21,7 @@ MOST_CONTEXT: Final = 10_000_000
 """Tokens that a server may be taken to have: a case writes a prompt of twice as many words."""
 _SECONDS: Final = 10.0
 _MANY: Final = 1e9  # requests; and infinity is no number of them
+_FOR_GOOD: Final = (301, 302, 303, 307, 308, 401, 403)  # waiting does not help
 _LONGEST_NAME: Final = 100  # characters
 # Requests at work and waiting, as engines' own metrics name them. The first row of which one is there is taken.
 _GAUGES: Final = (
@@ -99,7 +100,7 @@ async def _models(target: Target, *, patient: bool) -> tuple[list[Mapping[str, A
             raise ConformanceError(f"{how}: start the server, or give its command after --")
         listed = _document(answer).get("data")
         found = [each for each in listed if isinstance(each, Mapping)] if isinstance(listed, list) else []
-        if found or time.monotonic() > until:
+        if found or answer.status in _FOR_GOOD or time.monotonic() > until:
             return found, answer
         await asyncio.sleep(0.2)
 

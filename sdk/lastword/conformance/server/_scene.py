@@ -231,7 +231,7 @@ class Scene:
         vector, main = self._vector, self.main
         if main is None or "load" in vector or "terminate" in vector or not vector.get("engine"):
             return False
-        return main.request.judged and main.answer.status is not None and main.answer.status < 400
+        return main.request.judged and main.answer.end == "complete" and (main.answer.status or 0) < 400
 
 
 async def _first(task: asyncio.Task[Any] | asyncio.Future[Any], *, seconds: float) -> None:
