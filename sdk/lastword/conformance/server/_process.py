@@ -43,7 +43,7 @@ class ServerProcess:
         self._target, self._patience = target, patience
         self._process: subprocess.Popen[bytes] | None = None
         self._output = tempfile.TemporaryFile()  # noqa: SIM115  (as long as the run)
-        self._stopped = False
+        self._stopped = self._was_there = False
 
     @property
     def alive(self) -> bool:
@@ -74,6 +74,7 @@ class ServerProcess:
             )
         except OSError as error:
             raise ConformanceError(f"{self._command[0]}: cannot be started: {error.strerror}") from error
+        self._was_there = True
         deadline = time.monotonic() + self._patience
         while not self._answers(min(_ASKING, self._patience)):
             if self._stopped:
@@ -116,7 +117,7 @@ class ServerProcess:
 
     def _see_that_the_port_is_free(self) -> None:
         """Refuse to start where something listens: the cases would be played against that. The dead may need a moment."""
-        until = time.monotonic() + _TO_LEAVE
+        until = time.monotonic() + (_TO_LEAVE if self._was_there else 0)
         while True:
             try:
                 socket.create_connection((self._target.host, self._target.port), timeout=1).close()
