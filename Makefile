@@ -9,6 +9,8 @@ PY := .venv/bin/python
 DEMO_VENV := $(if $(wildcard .venv/.complete.json),.venv,.venv-demo)
 DEV_PARTS := --extra shim --extra conformance --group test --group lint
 DEMO_PARTS := $(if $(filter .venv,$(DEMO_VENV)),$(DEV_PARTS),--extra shim --extra conformance)
+# In one process, since coverage is counted or times are short; the others mostly wait for processes of their own.
+GATED := tests/unit tests/contract tests/sdk tests/shim tests/packaging tests/conformance/test_decode.py
 FIND_PYTHON = python=$$(scripts/environment/find_python) || exit 1
 
 # Live tests measure time on real servers; nothing may run beside them.
@@ -32,8 +34,9 @@ test: venv engine ## the whole suite, real vLLM included (Linux x86-64; first ti
 
 unit: venv ## all tests that need no vLLM, and the coverage gate of the pure core
 	@$(PY) -m coverage erase
-	$(PY) -m coverage run -m pytest tests --ignore=tests/live
+	$(PY) -m coverage run -m pytest $(GATED)
 	$(PY) -m coverage report
+	$(PY) -m pytest tests --ignore=tests/live $(GATED:%=--ignore=%) --numprocesses 2 --dist loadfile
 
 live: venv engine ## the tests on real vLLM
 	$(PY) -m pytest tests/live --verbose
