@@ -5,62 +5,23 @@ from __future__ import annotations
 import logging
 import os
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
-from lastword_shim._admission import Slots
-from lastword_shim._answer import Context, settle
-from lastword_shim._drain import Drain
-from lastword_shim._exchange import App, Exchange
-from lastword_shim._inbound import Message, Receive, Scope, shutting_down
-from lastword_shim._lifecycle import Recorder
-from lastword_shim._metrics import Metrics, metrics
+from lastword_shim._core import Core
 from lastword_shim._settings import Settings, SettingsError
 from lastword_shim._start import start_line, unknown_names
-from lastword_shim._terminal import Headers, Send, error_response
+from lastword_shim.admission.refusals import shutting_down
 from lastword_shim.engine import Engine
+from lastword_shim.exchange.exchange import Exchange
+from lastword_shim.protocol.answer import Context, settle
+from lastword_shim.protocol.endings import error_response
+from lastword_shim.protocol.wire import App, Receive, Scope, Send
 
 _log: Final = logging.getLogger("lastword_shim")
 _PROBES: Final = frozenset({"/health", "/ping"})
 _LEFT_ALONE: Final = frozenset({
     "/metrics", "/load", "/version", "/server_info", "/docs", "/docs/oauth2-redirect", "/redoc", "/openapi.json",
 })  # fmt: skip
-
-
-@dataclass(slots=True)
-class Core:
-    """What the exchanges of one process share."""
-
-    settings: Settings
-    drain: Drain
-    slots: Slots
-    metrics: Metrics
-    recorder: Recorder
-    engine: Engine | None = None
-    cors: tuple[type[Any], Sequence[Any], dict[str, Any]] | None = None
-
-    @classmethod
-    def build(cls, settings: Settings) -> Core:
-        """A fresh one."""
-        known = metrics()
-        slots = Slots(settings.max_inflight, settings.max_queued)
-        return cls(settings, Drain(), slots, known, Recorder(settings.records, known))
-
-    async def cors_headers(self, scope: Scope) -> Headers:
-        """The headers that the application's own CORS middleware, which stands inside of us, gives to an answer."""
-        kept: Headers = []
-        if self.cors is not None:
-            middleware, arguments, options = self.cors
-
-            async def answer(_scope: Scope, _receive: Receive, send: Send) -> None:
-                await send({"type": "http.response.start", "status": 500, "headers": []})
-
-            async def keep(message: Message) -> None:
-                kept.extend(message.get("headers", ()))
-
-            await middleware(answer, *arguments, **options)({**scope, "method": "POST"}, None, keep)
-        return kept
 
 
 class Shim:

@@ -24,7 +24,7 @@ from tests.shim.apps import (
 )
 from tests.shim.wire import request, serving
 
-from lastword_shim._redact import scrub
+from lastword_shim.protocol.redact import scrub
 
 pytestmark = pytest.mark.anyio
 

@@ -17,9 +17,9 @@ from tests.shim.wire import conforms
 
 from lastword import _contract
 from lastword_shim import Settings, Shim
-from lastword_shim._metrics import metrics
 from lastword_shim._settings import PREFIX
 from lastword_shim._start import start_line, unknown_names
+from lastword_shim.account.metrics import metrics
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs/shim.md").read_text(encoding="utf-8")
 

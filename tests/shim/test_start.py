@@ -19,8 +19,8 @@ from tests.shim.apps import Message, Receive, Scope, Send
 
 from lastword._sse import SSEDecoder
 from lastword_shim import Settings, Shim
-from lastword_shim._frames import FrameSplitter
 from lastword_shim._settings import SettingsError
+from lastword_shim.protocol.frames import FrameSplitter
 
 BAD = {
     "LASTWORD_QUEUE_TIMEOUT": ["soon", "0", "-1", "inf", "nan"],

@@ -16,7 +16,7 @@ from lastword._classify import ErrorInfo, classify_frame, classify_response, mak
 from lastword._codes import FINISH_REASONS, Code
 from lastword._completeness import StreamTracker
 from lastword._sse import MAX_EVENT_BYTES, SSEDecoder
-from lastword_shim._frames import FrameSplitter
+from lastword_shim.protocol.frames import FrameSplitter
 
 MAX_ERROR_BYTES: Final = 1024 * 1024
 """How much of an error's body is read; the rest tells nothing more."""

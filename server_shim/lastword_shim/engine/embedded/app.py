@@ -1,34 +1,17 @@
-"""A small OpenAI-compatible engine without a model: it streams English words, and fails like the real ones on request.
-
-For demonstrations and first steps: no download, no GPU, no framework. Run it behind the shim, or bare::
-
-    python -m lastword_shim.engine.embedded --port 8000
-    python -m lastword_shim.engine.embedded --port 8000 --bare
-
-It answers ``/v1/chat/completions`` and ``/v1/completions`` (streamed or not, ``n``, several prompts, ``max_tokens``,
-``stream_options.include_usage``, ``seed``), ``/v1/models``, ``/health`` and ``/metrics``. The request header
-``x-demo-ending`` names how an answer is to end (``embedded_shapes.Ending``; ``--help`` lists them). What it says, its
-faults included, is what vLLM 0.32 says; so is what it does when the client leaves: it stops.
-"""
+"""The engine as an ASGI application: routes, and how each ending is brought about."""
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import contextlib
 import importlib
 import json
-import socket
-import sys
-import threading
-import time
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import Final, cast
 
 from lastword_shim.engine import current
-from lastword_shim.engine.embedded_requests import RefusedError, admit
-from lastword_shim.engine.embedded_shapes import ENDINGS, MID_STREAM, MODEL, REFUSALS, Answer, Ending, error_body, event
-from lastword_shim.engine.embedded_wire import (
-    App,
+from lastword_shim.engine.embedded.requests import RefusedError, admit
+from lastword_shim.engine.embedded.shapes import MID_STREAM, MODEL, REFUSALS, Answer, Ending, error_body, event
+from lastword_shim.engine.embedded.wire import (
     Message,
     Receive,
     Send,
@@ -39,9 +22,6 @@ from lastword_shim.engine.embedded_wire import (
     wait_disconnect,
     write,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 _ROUTES: Final = {
     "/v1/chat/completions": "POST",
@@ -208,68 +188,3 @@ class EmbeddedEngine:
             prometheus = importlib.import_module("prometheus_client")
             text += cast("bytes", prometheus.generate_latest())
         return text
-
-
-def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
-    endings = "\n".join(f"  {ending:<13} {brief}" for ending, brief in ENDINGS.items())
-    parser = argparse.ArgumentParser(
-        prog="python -m lastword_shim.engine.embedded",
-        description="A small OpenAI-compatible engine without a model, behind the shim.",
-        epilog=f"The request header x-demo-ending makes an answer end in one of these ways:\n{endings}",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("--host", default="127.0.0.1")
-    parser.add_argument("--port", type=int, default=8000, help="0: any free one; the ready line tells which")
-    parser.add_argument("--pace", type=float, default=0.03, help="seconds a token takes (default: %(default)s)")
-    parser.add_argument(
-        "--max-model-len", type=int, default=2048, help="limit of prompt and answer together, in tokens"
-    )
-    parser.add_argument("--bare", action="store_true", help="without the shim: the raw engine")
-    parser.add_argument("--until-stdin-closes", action="store_true", help="exit when standard input ends")
-    return parser.parse_args(argv)
-
-
-def main(argv: Sequence[str] | None = None) -> None:
-    """Serve until SIGTERM or SIGINT; print ``ready URL`` on standard output once requests are taken."""
-    arguments = _arguments(argv)
-    import uvicorn
-
-    app: App = EmbeddedEngine(pace=arguments.pace, max_model_len=arguments.max_model_len)
-    if not arguments.bare:
-        from lastword_shim import Shim
-
-        app = Shim(app)
-    listener = _listen(arguments.host, arguments.port)
-    server = uvicorn.Server(uvicorn.Config(cast("Any", app), log_level="warning", timeout_graceful_shutdown=3))
-    host = f"[{arguments.host}]" if ":" in arguments.host else arguments.host
-    url = f"http://{host}:{listener.getsockname()[1]}/v1"
-    threading.Thread(target=_announce, args=(server, url), daemon=True).start()
-    if arguments.until_stdin_closes:
-        threading.Thread(target=_exit_with_stdin, args=(server,), daemon=True).start()
-    server.run(sockets=[listener])
-
-
-def _listen(host: str, port: int) -> socket.socket:
-    try:
-        return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
-    except (OSError, OverflowError) as error:
-        reason = str(getattr(error, "strerror", None) or error).partition(" (while")[0]  # Python adds the address again
-        sys.exit(
-            f"embedded engine: cannot listen on {host} port {port}: {reason}; --port takes another, 0 any free one"
-        )
-
-
-def _announce(server: Any, url: str) -> None:
-    while not server.started and not server.should_exit:
-        time.sleep(0.01)
-    sys.stdout.write(f"ready {url}\n")
-    sys.stdout.flush()
-
-
-def _exit_with_stdin(server: Any) -> None:
-    sys.stdin.buffer.read()
-    server.should_exit = True
-
-
-if __name__ == "__main__":
-    main()

@@ -11,8 +11,8 @@ from typing import Final, Literal
 
 from lastword._classify import ErrorInfo, make_error
 from lastword._codes import Code
-from lastword_shim._lifecycle import Lifecycle
 from lastword_shim._settings import Settings
+from lastword_shim.account.lifecycle import Lifecycle
 
 TimeoutKind = Literal["queue", "first_token", "idle", "total"]
 BLOCKED: Final = 0.05

@@ -4,33 +4,28 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Awaitable, Callable, MutableMapping
 from typing import TYPE_CHECKING, Any, Final
 
-from lastword._classify import ErrorInfo, is_request_id, make_error
-from lastword._codes import CODES, Code
-from lastword_shim._admission import Ask, declared_length, is_generation, kind_of, overloaded, read_deadline, too_large
+from lastword._classify import ErrorInfo, is_request_id
+from lastword_shim.admission.refusals import (
+    Refusal,
+    declared_length,
+    overloaded,
+    read_deadline,
+    shutting_down,
+    too_large,
+)
+from lastword_shim.protocol.ask import Ask, is_generation, kind_of
+from lastword_shim.protocol.wire import Receive, Scope
 
 if TYPE_CHECKING:
-    from lastword_shim._asgi import Core
-
-Scope = MutableMapping[str, Any]
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
+    from lastword_shim._core import Core
 
 _NOT_INWARD: Final = frozenset({b"x-request-id", b"accept-encoding"})  # a compressed answer could not be judged
 
 
 class ClientLeft(Exception):
     """The connection closed before the request was whole."""
-
-
-class Refusal(Exception):
-    """The request is not let in; ``error`` says why."""
-
-    def __init__(self, error: ErrorInfo) -> None:
-        super().__init__(error.message)
-        self.error = error
 
 
 class Inbound:
@@ -143,8 +138,3 @@ class Inbound:
         if ours.isascii() and ours.isdigit() and len(ours) < 7:
             return max(int(ours), 1)
         return int(theirs) + 1 if theirs.isascii() and theirs.isdigit() and len(theirs) < 7 else 1
-
-
-def shutting_down() -> ErrorInfo:
-    """The server stops."""
-    return make_error(Code.SERVER_SHUTTING_DOWN, CODES[Code.SERVER_SHUTTING_DOWN].brief, origin="shim")

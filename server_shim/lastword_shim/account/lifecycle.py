@@ -27,7 +27,7 @@ from typing import Any, Final
 
 from lastword._classify import ErrorInfo
 from lastword._codes import CODES
-from lastword_shim._metrics import Metrics
+from lastword_shim.account.metrics import Metrics
 from lastword_shim.engine import Ticket
 
 CLIENT_CLOSED_REQUEST: Final = 499

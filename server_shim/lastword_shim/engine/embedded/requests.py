@@ -7,7 +7,7 @@ import zlib
 from typing import TYPE_CHECKING, Any, Final
 
 from lastword_shim.engine import Refused, current
-from lastword_shim.engine.embedded_shapes import DEFAULT_TOKENS, MODEL, REFUSALS, Answer, Ending, error_body
+from lastword_shim.engine.embedded.shapes import DEFAULT_TOKENS, MODEL, REFUSALS, Answer, Ending, error_body
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -8,7 +8,7 @@ import logging
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from lastword_shim._exchange import Exchange
+    from lastword_shim.exchange.exchange import Exchange
 
 _log: Final = logging.getLogger("lastword_shim")
 TERMINALS_WITHIN: Final = 1.0

@@ -7,21 +7,12 @@ from collections.abc import Callable, MutableMapping
 from typing import Any, Final
 
 from lastword._classify import ErrorInfo
-from lastword_shim._admission import Ask
-from lastword_shim._readings import NamedReading, PassReading, Reading, StreamReading, Verdict, WholeReading
-from lastword_shim._terminal import (
-    CHAT,
-    COMPLETIONS,
-    MESSAGES,
-    RESPONSES,
-    Gate,
-    Headers,
-    Send,
-    error_event,
-    error_response,
-    success_headers,
-)
 from lastword_shim.engine import Ticket
+from lastword_shim.exchange.gate import Gate
+from lastword_shim.protocol.ask import Ask
+from lastword_shim.protocol.endings import error_event, error_response, success_headers
+from lastword_shim.protocol.readings import NamedReading, PassReading, Reading, StreamReading, Verdict, WholeReading
+from lastword_shim.protocol.wire import CHAT, COMPLETIONS, MESSAGES, RESPONSES, Headers, Send
 
 _JUDGED: Final = frozenset({CHAT, COMPLETIONS})
 _NAMED: Final = frozenset({RESPONSES, MESSAGES})

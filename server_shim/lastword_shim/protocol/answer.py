@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from lastword._classify import ErrorInfo, make_error
 from lastword._codes import CODES, Category, Code, RetryRule
-from lastword_shim._redact import loggable, scrub
+from lastword_shim.protocol.redact import loggable, scrub
 
 _NAME: Final = re.compile(r"[\w.-]{1,64}")
 _NUMBER: Final = re.compile(r"(?<![\w.-])-?(?:0|[1-9]\d{0,17})(?:\.\d{1,17})?(?![\w.]*\w)")  # and not part of a name

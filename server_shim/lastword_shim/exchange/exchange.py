@@ -10,25 +10,23 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import logging
-from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from lastword._classify import ErrorInfo, classify_response, make_error
 from lastword._codes import CODES, Category, Code
-from lastword_shim._answer import Context, settle, unexpected
-from lastword_shim._inbound import ClientLeft, Inbound, Message, Receive, Refusal, Scope, shutting_down
-from lastword_shim._lifecycle import Lifecycle
-from lastword_shim._outbound import Outbound
-from lastword_shim._readings import StreamReading, Verdict
-from lastword_shim._tasks import SideTasks, let_go, stop
-from lastword_shim._terminal import Send
-from lastword_shim._timers import Timers
+from lastword_shim.account.lifecycle import Lifecycle
+from lastword_shim.admission.refusals import Refusal, shutting_down
 from lastword_shim.engine import Ticket, enter
+from lastword_shim.exchange.inbound import ClientLeft, Inbound
+from lastword_shim.exchange.outbound import Outbound
+from lastword_shim.exchange.tasks import SideTasks, let_go, stop
+from lastword_shim.exchange.timers import Timers
+from lastword_shim.protocol.answer import Context, settle, unexpected
+from lastword_shim.protocol.readings import StreamReading, Verdict
+from lastword_shim.protocol.wire import App, Message, Receive, Scope, Send
 
 if TYPE_CHECKING:
-    from lastword_shim._asgi import Core
-
-App = Callable[[Scope, Receive, Send], Awaitable[None]]
+    from lastword_shim._core import Core
 
 _log: Final = logging.getLogger("lastword_shim")
 SEND_PATIENCE: Final = 5.0

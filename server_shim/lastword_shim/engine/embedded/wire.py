@@ -6,7 +6,7 @@ import json
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from lastword_shim.engine.embedded_requests import RefusedError
+from lastword_shim.engine.embedded.requests import RefusedError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

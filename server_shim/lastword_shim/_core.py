@@ -1,0 +1,50 @@
+"""What the exchanges of one process share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from lastword_shim._settings import Settings
+from lastword_shim.account.lifecycle import Recorder
+from lastword_shim.account.metrics import Metrics, metrics
+from lastword_shim.admission.places import Slots
+from lastword_shim.engine import Engine
+from lastword_shim.exchange.drain import Drain
+from lastword_shim.protocol.wire import Headers, Message, Receive, Scope, Send
+
+
+@dataclass(slots=True)
+class Core:
+    """One process's settings, limits, accounts and engine."""
+
+    settings: Settings
+    drain: Drain
+    slots: Slots
+    metrics: Metrics
+    recorder: Recorder
+    engine: Engine | None = None
+    cors: tuple[type[Any], Sequence[Any], dict[str, Any]] | None = None
+
+    @classmethod
+    def build(cls, settings: Settings) -> Core:
+        """A fresh one."""
+        known = metrics()
+        slots = Slots(settings.max_inflight, settings.max_queued)
+        return cls(settings, Drain(), slots, known, Recorder(settings.records, known))
+
+    async def cors_headers(self, scope: Scope) -> Headers:
+        """The headers that the application's own CORS middleware, which stands inside of us, gives to an answer."""
+        kept: Headers = []
+        if self.cors is not None:
+            middleware, arguments, options = self.cors
+
+            async def answer(_scope: Scope, _receive: Receive, send: Send) -> None:
+                await send({"type": "http.response.start", "status": 500, "headers": []})
+
+            async def keep(message: Message) -> None:
+                kept.extend(message.get("headers", ()))
+
+            await middleware(answer, *arguments, **options)({**scope, "method": "POST"}, None, keep)
+        return kept

@@ -1,0 +1,51 @@
+"""Why a request is not let in, and what tells it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from lastword._classify import ErrorInfo, make_error
+from lastword._codes import CODES, Code
+
+_MAX_DEADLINE_DIGITS: Final = 12
+
+
+class Refusal(Exception):
+    """The request is not let in; ``error`` says why."""
+
+    def __init__(self, error: ErrorInfo) -> None:
+        super().__init__(error.message)
+        self.error = error
+
+
+def overloaded() -> ErrorInfo:
+    """No place to wait in."""
+    return make_error(Code.QUEUE_OVERLOADED, CODES[Code.QUEUE_OVERLOADED].brief, origin="shim")
+
+
+def too_large(limit: int) -> ErrorInfo:
+    """A body over ``max_body_bytes``."""
+    message = f"The request body is larger than the {limit} bytes that this server takes."
+    return make_error(Code.REQUEST_TOO_LARGE, message, origin="shim", details={"max_body_bytes": limit})
+
+
+def declared_length(headers: Iterable[tuple[bytes, bytes]]) -> int:
+    """The ``content-length``, 0 where there is none."""
+    values = [value for name, value in headers if name == b"content-length"]
+    return int(values[0]) if values and values[0].isdigit() else 0
+
+
+def read_deadline(text: str | None) -> int | ErrorInfo | None:
+    """``request-timeout-ms``: milliseconds from receipt, None where absent (HDR rules)."""
+    if text is None:
+        return None
+    if text.isascii() and text.isdigit() and len(text) <= _MAX_DEADLINE_DIGITS and int(text) > 0:
+        return int(text)
+    message = "The header request-timeout-ms must be a positive whole number of milliseconds."
+    return make_error(Code.INVALID_REQUEST_ERROR, message, origin="shim", param="request-timeout-ms")
+
+
+def shutting_down() -> ErrorInfo:
+    """The server stops."""
+    return make_error(Code.SERVER_SHUTTING_DOWN, CODES[Code.SERVER_SHUTTING_DOWN].brief, origin="shim")

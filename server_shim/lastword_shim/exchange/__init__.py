@@ -1,0 +1,1 @@
+"""One request and its answer: who may end it, and that it ends once."""
