@@ -130,6 +130,11 @@ class Params:
         self.__dict__.update(n=1, max_tokens=10, output_kind=types.SimpleNamespace(name="DELTA"), **values)
 
 
+def _forget(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in sys.modules if name.startswith("lastword_shim.engine.vllm")]:
+        monkeypatch.delitem(sys.modules, name)
+
+
 @pytest.fixture
 def vllm(monkeypatch: pytest.MonkeyPatch) -> Any:
     """The adapter, on a stand-in for the one exception that it imports."""
@@ -148,11 +153,11 @@ def vllm(monkeypatch: pytest.MonkeyPatch) -> Any:
     package.__version__ = "0.99.0"  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "vllm", package)
     monkeypatch.setitem(sys.modules, "vllm.exceptions", exceptions)
-    monkeypatch.delitem(sys.modules, "lastword_shim.engine.vllm", raising=False)
+    _forget(monkeypatch)
     import lastword_shim.engine.vllm as adapter
 
     yield adapter
-    monkeypatch.delitem(sys.modules, "lastword_shim.engine.vllm", raising=False)
+    _forget(monkeypatch)
 
 
 @pytest.mark.anyio
@@ -191,7 +196,7 @@ async def test_a_shutdown_that_fails_to_drain_still_stops_the_engine(vllm: Any) 
     client = Client()
     engine = vllm.VllmEngine(types.SimpleNamespace(engine_client=client, server=types.SimpleNamespace(config=config)))
     engine.attach(Host())
-    assert config.timeout_graceful_shutdown == vllm.GRACEFUL_SHUTDOWN  # the engine may die without a shutdown
+    assert config.timeout_graceful_shutdown == vllm.stopping.GRACEFUL_SHUTDOWN  # the engine may die without a shutdown
     await asyncio.get_running_loop().run_in_executor(None, lambda: client.shutdown(timeout=5))
     client.shutdown(timeout=3)
     client.shutdown()
@@ -252,7 +257,7 @@ async def test_tokens_of_another_request_of_the_same_id_are_not_counted(vllm: An
     for ticket in tickets:
         engine.refresh(ticket)
         assert ticket.completion_tokens == 3
-    assert not engine._holders
+    assert not engine._generations._holders
 
 
 @pytest.mark.anyio

@@ -1,124 +1,61 @@
-"""vLLM from inside its API server process: token counts, refusal before the queue, and its shutdown.
-
-Supported: 0.32.x.  vLLM gives middleware no interface for any of this, so each attribute that
-is touched is looked at first; one that is missing switches its feature off with one line in the log.
-
-Touched, all on instances: ``app.state.engine_client`` (AsyncLLM: ``generate``, ``shutdown``,
-``vllm_config.model_config.max_model_len``, ``output_processor.request_states``, ``.external_req_ids``,
-``.update_scheduler_stats``) and ``app.state.server`` (uvicorn: ``config.timeout_graceful_shutdown``).
-"""
+"""Each generation of vLLM's, from the rendered prompt to the last token."""
 
 from __future__ import annotations
 
-import asyncio
 import logging
-import re
-import threading
 import time
 from collections import Counter
 from collections.abc import AsyncGenerator, Mapping
-from dataclasses import replace
 from typing import Any, Final
 
-import vllm
 from vllm.exceptions import VLLMClientError, VLLMValidationError
 
-from lastword._classify import ErrorInfo, make_error
-from lastword._codes import CODES, Code
-from lastword_shim.engine import Host, Refused, Ticket, current
+from lastword_shim.engine import Refused, Ticket, current
+from lastword_shim.engine.vllm.missing import missing
 
 _log: Final = logging.getLogger("lastword_shim")
-SUPPORTED: Final = "0.32"
-_OVER_THE_CONTEXT: Final = re.compile(r"=(\d+) cannot be greater than max_model_len=(\d+)")
-_NO_ROOM: Final = "max_tokens must be at least 1, got 0"
 SCHEDULER_LAG: Final = 0.5
 """Seconds after which a request that was handed over must show in the scheduler's counts."""
-GRACEFUL_SHUTDOWN: Final = 3
-"""Seconds that the HTTP server waits for connections once every request has had its terminal; vLLM sets no limit."""
 
 
-class VllmEngine:
-    """The engine behind one vLLM application; ``state`` is its ``app.state``."""
+class Generations:
+    """Wraps ``generate`` of one AsyncLLM, ``client``, and reads what its output processor holds."""
 
-    def __init__(self, state: Any) -> None:
-        self._state = state
-        self._client = state.engine_client
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._host: Host | None = None
+    def __init__(self, client: Any) -> None:
+        self._client = client
         self._holders: Counter[str] = Counter()  # exchanges by the id that the engine knows them under
         self._shared: set[str] = set()  # those of them that several have, or had at the same time
         self._pending: dict[int, Ticket] = {}  # handed over, no token yet, oldest first
         self._states: Mapping[str, Any] | None = None
         self._external: Mapping[str, list[str]] | None = None
 
-    def attach(self, host: Host) -> None:
+    def attach(self) -> None:
         """Wrap what is there to be wrapped."""
-        if not str(vllm.__version__).startswith(SUPPORTED):
-            _log.warning("this is vLLM %s; lastword_shim is written against %s.x", vllm.__version__, SUPPORTED)
-        self._loop = asyncio.get_running_loop()
-        self._host = host
         client = self._client
         processor: Any = getattr(client, "output_processor", None)
         self._states = getattr(processor, "request_states", None)
         self._external = getattr(processor, "external_req_ids", None)
         if not isinstance(self._states, Mapping) or not isinstance(self._external, Mapping):
             self._states = self._external = None
-            _missing("output_processor.request_states", "tokens are counted only as they are handed out")
+            missing("output_processor.request_states", "tokens are counted only as they are handed out")
         if self.max_model_len() is None:
-            _missing("vllm_config.model_config.max_model_len", "max_tokens is not checked against the context")
+            missing("vllm_config.model_config.max_model_len", "max_tokens is not checked against the context")
         if callable(getattr(client, "generate", None)):
             self._original_generate = client.generate
             client.generate = self._generate
         else:
-            _missing("generate", "no token counts, and no refusal before the queue")
-        if callable(getattr(client, "shutdown", None)):
-            self._original_shutdown = client.shutdown
-            client.shutdown = self._shutdown
-        else:
-            _missing("shutdown", "open requests get no terminal when the server stops")
+            missing("generate", "no token counts, and no refusal before the queue")
         if callable(getattr(processor, "update_scheduler_stats", None)):
             self._original_stats = processor.update_scheduler_stats
             processor.update_scheduler_stats = self._scheduler_stats
         else:
-            _missing("output_processor.update_scheduler_stats", "the queue limit counts until the first token")
-        self._limit_graceful_shutdown()
+            missing("output_processor.update_scheduler_stats", "the queue limit counts until the first token")
 
     def max_model_len(self) -> int | None:
         """The context's size now: ``--max-model-len auto`` settles it after the start."""
         config = getattr(getattr(self._client, "vllm_config", None), "model_config", None)
         length = getattr(config, "max_model_len", None)
         return length if isinstance(length, int) else None
-
-    def explain(self, error: BaseException) -> tuple[int, bytes] | None:
-        """As vLLM's own handlers would have answered."""
-        if not isinstance(error, Exception):
-            return None
-        try:
-            from vllm.entrypoints.serve.exception_handling.error_response import create_error_response
-
-            answer = create_error_response(error)
-            return int(answer.error.code), answer.model_dump_json().encode()
-        except Exception:  # noqa: BLE001 (the module is vLLM's own business; without it the error is a plain 500)
-            return None
-
-    def restate(self, error: ErrorInfo, ticket: Ticket) -> ErrorInfo:
-        """Two of vLLM's answers to what does not fit the context name max_tokens only, one of them as if it were 0."""
-        limit = self.max_model_len()
-        too_many = _OVER_THE_CONTEXT.search(error.message)
-        if too_many is not None and error.code == Code.INVALID_REQUEST_ERROR:
-            details = {"max_tokens": int(too_many[1]), "max_model_len": int(too_many[2])}
-        elif error.message.startswith(_NO_ROOM) and ticket.max_tokens != 0 and limit is not None:
-            details = {"prompt_tokens": limit, "max_model_len": limit}
-            message = f"The prompt fills the model's context of {limit} tokens, so that no token can be generated."
-            error = replace(error, message=message, raw=None)
-        elif error.code == Code.INTERNAL_SERVER_ERROR and getattr(self._client, "errored", False) is True:
-            # In an answer that has begun, vLLM's own wrappers leave nothing of what its engine died of.
-            return make_error(Code.ENGINE_UNAVAILABLE, CODES[Code.ENGINE_UNAVAILABLE].brief, origin="engine")
-        else:
-            return error
-        return replace(error, code=str(Code.CONTEXT_LENGTH_EXCEEDED), details={**error.details, **details})
-
-    # Counting.
 
     def refresh(self, ticket: Ticket) -> bool:
         """Count what the output processor holds, which is ahead of what has been handed out."""
@@ -235,39 +172,6 @@ class VllmEngine:
                 break
             ticket.scheduled()
 
-    # Stopping.
-
-    def _shutdown(self, timeout: float | None = None) -> None:
-        """In place of ``AsyncLLM.shutdown``, which vLLM's signal handler calls first of all, in a thread of its own.
-
-        The engine lives on while open requests finish; it is stopped with what is left of the time.
-        """
-        started = time.monotonic()
-        loop, host = self._loop, self._host
-        if timeout is not None and loop is not None and host is not None and loop.is_running() and not _is_in(loop):
-            drained = asyncio.run_coroutine_threadsafe(host.drain(timeout), loop)
-            try:
-                drained.result(timeout + 5.0)
-            except Exception:  # noqa: BLE001 (whatever happened, the engine must be stopped)
-                _log.exception("open requests could not be ended in order")
-        left = None if timeout is None else max(timeout - (time.monotonic() - started), 0.0)
-        self._original_shutdown(timeout=left)
-
-    def _limit_graceful_shutdown(self) -> None:
-        """From the start on: when the engine dies, vLLM stops its HTTP server without a word to us."""
-        config: Any = getattr(getattr(self._state, "server", None), "config", None)
-        if not hasattr(config, "timeout_graceful_shutdown"):
-            _missing("server.config.timeout_graceful_shutdown", "a client that does not read can keep the process")
-        elif config.timeout_graceful_shutdown is None:
-            config.timeout_graceful_shutdown = GRACEFUL_SHUTDOWN
-
-
-def _is_in(loop: asyncio.AbstractEventLoop) -> bool:
-    try:
-        return asyncio.get_running_loop() is loop
-    except RuntimeError:
-        return threading.get_ident() == getattr(loop, "_thread_id", None)
-
 
 def _tokens(state: Any) -> int:
     detokenizer: Any = getattr(state, "detokenizer", None)
@@ -290,7 +194,3 @@ def _note(error: Exception, ticket: Ticket | None) -> None:
     """Log what vLLM will have shortened by the time that it answers; not what is the caller's own mistake."""
     if ticket is not None and not isinstance(error, VLLMClientError):
         _log.error("request_id=%s the engine raised %s", ticket.request_id, type(error).__name__, exc_info=error)
-
-
-def _missing(attribute: str, consequence: str) -> None:
-    _log.error("this vLLM has no %s: %s", attribute, consequence)

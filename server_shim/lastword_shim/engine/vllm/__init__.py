@@ -1,0 +1,59 @@
+"""vLLM from inside its API server process: token counts, refusal before the queue, its states, and its shutdown.
+
+Supported: 0.32.x.  vLLM gives middleware no interface for any of this, so each attribute that
+is touched is looked at first; one that is missing switches its feature off with one line in the log.
+
+Touched, all on instances: ``app.state.engine_client`` (AsyncLLM: ``generate``, ``shutdown``,
+``vllm_config.model_config.max_model_len``, ``output_processor.request_states``, ``.external_req_ids``,
+``.update_scheduler_stats``) and ``app.state.server`` (uvicorn: ``config.timeout_graceful_shutdown``).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Any, Final
+
+import vllm
+
+from lastword._classify import ErrorInfo
+from lastword_shim.engine import Host, Ticket
+from lastword_shim.engine.vllm import words
+from lastword_shim.engine.vllm.generations import Generations
+from lastword_shim.engine.vllm.stopping import Stopping
+
+_log: Final = logging.getLogger("lastword_shim")
+SUPPORTED: Final = "0.32"
+
+
+class VllmEngine:
+    """The engine behind one vLLM application; ``state`` is its ``app.state``."""
+
+    def __init__(self, state: Any) -> None:
+        self._client = state.engine_client
+        self._generations = Generations(self._client)
+        self._stopping = Stopping(self._client, getattr(state, "server", None))
+
+    def attach(self, host: Host) -> None:
+        """Wrap what is there to be wrapped."""
+        if not str(vllm.__version__).startswith(SUPPORTED):
+            _log.warning("this is vLLM %s; lastword_shim is written against %s.x", vllm.__version__, SUPPORTED)
+        self._generations.attach()
+        self._stopping.attach(host, asyncio.get_running_loop())
+
+    def max_model_len(self) -> int | None:
+        """The context's size now, in tokens."""
+        return self._generations.max_model_len()
+
+    def refresh(self, ticket: Ticket) -> bool:
+        """Count what the output processor holds, which is ahead of what has been handed out."""
+        return self._generations.refresh(ticket)
+
+    def explain(self, error: BaseException) -> tuple[int, bytes] | None:
+        """As vLLM's own handlers would have answered."""
+        return words.explain(error)
+
+    def restate(self, error: ErrorInfo, ticket: Ticket) -> ErrorInfo:
+        """Put better what vLLM's words mislead about."""
+        dead = getattr(self._client, "errored", False) is True
+        return words.restate(error, ticket, limit=self.max_model_len(), dead=dead)
