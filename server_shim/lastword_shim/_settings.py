@@ -25,7 +25,7 @@ def _integer(given: object) -> object:
 
 def _setting(meaning: str, *, unit: str, default: object = None) -> Any:
     """A field whose description, unit and default are told once, here; None is told as ``off``."""
-    shown = "off" if default is None else default
+    shown = "on" if default is True else "off" if default in (None, False) else default
     description = f"{meaning} ({unit}; default {shown})"
     return Field(default=default, description=description, json_schema_extra={"meaning": meaning, "unit": unit})
 
@@ -37,6 +37,14 @@ class Settings(BaseSettings):
 
     records: str | None = _setting(
         "Where lifecycle records are appended to as JSON Lines; ``-`` is standard output.", unit="file"
+    )
+    records_max_bytes: Annotated[int, Field(ge=4096)] | None = _setting(
+        "Size at which the records' file is set aside under the name with ``.1`` and a new one begun.",
+        unit="bytes",
+        default=100 * 1024 * 1024,
+    )
+    records_keep: Annotated[int, Field(ge=0, le=1000)] = _setting(
+        "How many of the files that were set aside are kept; the oldest is deleted.", unit="files", default=5
     )
     queue_timeout: Seconds | None = _setting(
         "Longest wait until the engine begins, the shim's own queue included; the upload does not count.",
@@ -60,9 +68,37 @@ class Settings(BaseSettings):
         "without it in the engine's. One more is refused with ``queue_overloaded``.",
         unit="requests",
     )
+    max_inflight_tokens: Annotated[int, Field(ge=1)] | None = _setting(
+        "Most prompt tokens of the requests at the engine at a time; more wait in the shim's queue. One request that is "
+        "larger by itself runs alone.",
+        unit="tokens",
+    )
+    max_queued_tokens: Count | None = _setting(
+        "Most prompt tokens of the requests that wait, where LASTWORD_MAX_QUEUED counts them.", unit="tokens"
+    )
+    max_header_bytes: Annotated[int, Field(ge=1)] | None = _setting(
+        "Largest request head: names and values of the headers, and the path with its query.",
+        unit="bytes",
+        default=65536,
+    )
     max_body_bytes: Annotated[int, Field(ge=1)] | None = _setting("Largest request body.", unit="bytes")
     overload_status: Annotated[Literal[429, 503], BeforeValidator(_integer)] = _setting(
         "HTTP status of ``queue_overloaded``: 429 or 503.", unit="status", default=503
+    )
+    endpoints: bool = _setting(
+        "The shim's own routes under ``/lastword/``: ``requests``, ``requests/{id}/cancel`` and ``ready``.",
+        unit="switch",
+        default=True,
+    )
+    stall_after: Seconds = _setting(
+        "``/lastword/ready`` says ``stalled`` once requests wait and no token has come for so long.",
+        unit="seconds",
+        default=30.0,
+    )
+    otel: bool = _setting(
+        "Traces and metrics through OpenTelemetry, configured by its own ``OTEL_*`` variables.",
+        unit="switch",
+        default=False,
     )
     hold: Annotated[float, Field(ge=0, allow_inf_nan=False)] = _setting(
         "How long a stream's status line waits for the first event, so that an early error has its true status.",

@@ -106,7 +106,7 @@ def test_the_page_has_every_setting_as_it_is_described_and_no_other() -> None:
     expected = []
     for name, field in Settings.model_fields.items():
         told: Any = field.json_schema_extra
-        default = "off" if field.default is None else field.default
+        default = "on" if field.default is True else "off" if field.default in (None, False) else field.default
         expected.append(f"| `{PREFIX}{name.upper()}` | {told['unit']} | {default} | {told['meaning']} |")
     rows = [line for line in PAGE.splitlines() if line.startswith(f"| `{PREFIX}")]
     assert rows == [row.replace("``", "`") for row in expected]

@@ -9,10 +9,13 @@ from __future__ import annotations
 import time
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from lastword._classify import ErrorInfo, make_error
 from lastword._codes import Code
+
+if TYPE_CHECKING:
+    from lastword_shim._settings import Settings
 
 _CURRENT: ContextVar[Ticket | None] = ContextVar("lastword_ticket", default=None)
 
@@ -111,6 +114,10 @@ def enter(ticket: Ticket) -> None:
     _CURRENT.set(ticket)
 
 
+Condition = Literal["asleep", "paused", "dead"]
+"""``asleep``: it will not serve until it is woken; ``paused``: requests wait until it goes on; ``dead``: it has failed."""
+
+
 class Host(Protocol):
     """What an engine may ask of the shim."""
 
@@ -123,6 +130,12 @@ class Engine(Protocol):
 
     def attach(self, host: Host) -> None:
         """Called once in the running loop, before the first request."""
+
+    def fault(self, settings: Settings) -> str | None:
+        """Why the server must not start with these settings, and what to set; None if it may."""
+
+    def condition(self) -> Condition | None:
+        """What keeps the engine from generating, as far as it is known without asking it; None if nothing does."""
 
     def refresh(self, ticket: Ticket) -> bool:
         """Bring the ticket's counts up to date between outputs; False if this engine cannot."""

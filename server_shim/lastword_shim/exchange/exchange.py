@@ -16,12 +16,13 @@ from lastword._classify import ErrorInfo, classify_response, make_error
 from lastword._codes import CODES, Category, Code
 from lastword_shim.account.lifecycle import Lifecycle
 from lastword_shim.admission.refusals import Refusal, shutting_down
-from lastword_shim.engine import Ticket, enter
+from lastword_shim.engine import enter
 from lastword_shim.exchange.inbound import ClientLeft, Inbound
 from lastword_shim.exchange.outbound import Outbound
 from lastword_shim.exchange.tasks import SideTasks, let_go, stop
+from lastword_shim.exchange.telling import Teller
 from lastword_shim.exchange.timers import Timers
-from lastword_shim.protocol.answer import Context, settle, unexpected
+from lastword_shim.protocol.answer import unexpected
 from lastword_shim.protocol.readings import StreamReading, Verdict
 from lastword_shim.protocol.wire import App, Message, Receive, Scope, Send
 
@@ -29,8 +30,6 @@ if TYPE_CHECKING:
     from lastword_shim._core import Core
 
 _log: Final = logging.getLogger("lastword_shim")
-SEND_PATIENCE: Final = 5.0
-"""Seconds that a client gets to take a terminal; while the server is stopping, a tenth of it."""
 
 
 class Exchange:
@@ -40,29 +39,43 @@ class Exchange:
         self._core = core
         self._scope = scope
         self._in = Inbound(core, scope, receive)
-        clamp = core.settings.context_policy == "clamp"
-        self._ticket = Ticket(self._in.request_id, self._in.inward_id, clamp=clamp)
-        self._life = Lifecycle(
+        self._ticket = self._in.ticket
+        self.life = Lifecycle(
             self._in.request_id, self._in.attempt, self._in.path, self._ticket, deadline_ms=self._in.deadline_ms
         )
-        self._out = Outbound(send, self._ticket, request_id=self._in.request_id, on_content=self._life.content)
-        self._timers = Timers(core.settings, self._life)
+        self._out = Outbound(send, self._ticket, request_id=self._in.request_id, on_content=self.life.content)
+        self._timers = Timers(core.settings, self.life)
         self._decided: asyncio.Future[Verdict] = asyncio.get_running_loop().create_future()
         self._hang_up = asyncio.Event()
         self._admission: asyncio.Task[bytes | None] | None = None
         self._body_given = False
-        self._sent: ErrorInfo | None = None
+        self._teller = Teller(core, scope, self._in, self._out)
         self._recorded = False
         self._hold: asyncio.TimerHandle | None = None
         self._side = SideTasks(self._client_left)
         self._task: asyncio.Task[Any] | None = None
 
-    # What the drain asks and does.
+    # What others in this process ask and do.
+
+    @property
+    def credential(self) -> bytes:
+        """Tells whose it is: the same for the same key, and of no use to anybody who learns it."""
+        return self._in.credential
+
+    @property
+    def shows_tokens(self) -> bool:
+        """Whether its tokens can be seen as they come, so that their absence means something."""
+        return self._in.generates and self._sees_tokens()
+
+    def cancel(self) -> None:
+        """End it because somebody on the caller's behalf said so; the caller is told."""
+        message = "The request was cancelled by a call to this server's cancel endpoint."
+        self._decide(Verdict(error=make_error(Code.CANCELLED, message, origin="shim"), by_engine=False))
 
     @property
     def is_queued(self) -> bool:
         """Whether the engine has it and has made no token yet."""
-        return not self._decided.done() and self._in.has_place and self._life.first_token_at is None
+        return not self._decided.done() and self._in.has_place and self.life.first_token_at is None
 
     def shut_down(self) -> None:
         """End it because the server stops."""
@@ -89,7 +102,7 @@ class Exchange:
             raise
         except Exception as error:  # the server's, or a mistake of ours: the server ends it, and the record stays
             self._out.close()
-            self._sent = self._sent or unexpected(error, self._in.request_id)
+            self._teller.told = self._teller.told or unexpected(error, self._in.request_id)
             self._record(self._decided.result() if self._decided.done() else Verdict(by_engine=False))
             await stop(inner, self._hang_up, self._in.request_id)
             raise
@@ -121,9 +134,9 @@ class Exchange:
         """Read the body and take a place; None where the request is not let in."""
         try:
             body = await self._in.read()
-            self._life.model = self._in.ask.model
-            self._life.stream = self._in.ask.stream if self._in.generates else None
-            self._life.asked_at = self._life.clock()
+            self.life.model = self._in.ask.model
+            self.life.stream = self._in.ask.stream if self._in.generates else None
+            self.life.asked_at = self.life.clock()
             self._ticket.max_tokens = self._in.ask.max_tokens
             self._side.start(self._watch())
             if not await self._in.take_place(self._decided):
@@ -133,7 +146,7 @@ class Exchange:
         except ClientLeft:
             self._client_left()
         else:
-            self._life.queued_at = self._life.clock()
+            self.life.queued_at = self.life.clock()
             return body
         return None
 
@@ -147,13 +160,13 @@ class Exchange:
                 self._hold = loop.call_later(self._core.settings.hold, self._stop_holding)
         elif message["type"] == "http.response.body" and self._out.reading is not None:
             body = bytes(message.get("body", b""))
-            began = self._life.clock()
+            began = self.life.clock()
             try:
                 verdict = await self._out.take(body, last=not message.get("more_body", False))
             except OSError:  # ASGI 2.4's way to say that the client has left
                 self._client_left()
                 return
-            self._timers.written(began, self._life.clock())
+            self._timers.written(began, self.life.clock())
             if verdict is not None:
                 self._decide(verdict)
 
@@ -174,7 +187,7 @@ class Exchange:
     def _client_left(self) -> None:
         if not self._decided.done():
             self._sees_tokens()
-            self._life.client_left()
+            self.life.client_left()
             brief = CODES[Code.CLIENT_DISCONNECTED].brief
             self._decide(Verdict(error=make_error(Code.CLIENT_DISCONNECTED, brief), by_engine=False, gone=True))
 
@@ -189,10 +202,10 @@ class Exchange:
         while not self._decided.done() and not inner.done():
             sees, generates = self._sees_tokens(), self._in.generates
             expiry, pause = self._timers.look(
-                self._life.clock(), generation=generates, sees_tokens=sees, busy=self._out.busy
+                self.life.clock(), generation=generates, sees_tokens=sees, busy=self._out.busy
             )
             if expiry is not None:
-                self._life.timeout_kind = expiry.kind
+                self.life.timeout_kind = expiry.kind
                 self._decide(Verdict(error=expiry.error(), by_engine=False))
                 return
             await asyncio.wait(either, timeout=pause, return_when=asyncio.FIRST_COMPLETED)
@@ -221,8 +234,8 @@ class Exchange:
             try:
                 await self._out.succeed(verdict.last)
             except OSError:
-                self._life.client_left()
-            self._life.ended_at = self._life.clock()
+                self.life.client_left()
+            self.life.ended_at = self.life.clock()
             self._record(verdict)
             self._in.leave()
             await let_go(inner, self._hang_up, self._in.request_id)
@@ -230,19 +243,11 @@ class Exchange:
         if verdict.gone:
             self._out.close()
         else:
-            await self._say(self._best(verdict))
-        self._life.ended_at = self._life.clock()  # what the application still does is not the client's time
+            await self._teller.tell(verdict)
+        self.life.ended_at = self.life.clock()  # what the application still does is not the client's time
         await stop(inner, self._hang_up, self._in.request_id)
-        self._life.stopped_at = self._life.clock()
+        self.life.stopped_at = self.life.clock()
         self._record(verdict)
-
-    def _best(self, verdict: Verdict) -> ErrorInfo:
-        """The most that is known: our own refusal rather than how the engine's application put it."""
-        assert verdict.error is not None
-        if verdict.by_engine and self._ticket.refusal is not None:
-            return self._ticket.refusal
-        engine = self._core.engine
-        return engine.restate(verdict.error, self._ticket) if verdict.by_engine and engine else verdict.error
 
     async def _end_now(self) -> None:
         """The server cancels what runs.  What can be said without waiting for the client is still said."""
@@ -250,37 +255,21 @@ class Exchange:
         verdict = self._decided.result()
         try:
             if verdict.error is None:  # success that could not be told is none
-                self._sent = shutting_down()
-            elif not verdict.gone and self._sent is None:
-                await self._say(self._best(verdict), hurry=True)
+                self._teller.told = shutting_down()
+            elif not verdict.gone and self._teller.told is None:
+                await self._teller.tell(verdict, hurry=True)
         finally:
             self._out.close()
             self._record(verdict)
-
-    async def _say(self, error: ErrorInfo, *, hurry: bool = False) -> None:
-        core = self._core
-        draining = core.drain.draining
-        settings = core.settings
-        context = Context(self._in.request_id, self._in.attempt, draining, settings.overload_status, core.slots.pause)
-        self._sent, status = settle(error, context)
-        said = await self._out.fail(
-            self._sent,
-            status,
-            kind=self._in.ask.kind,
-            inner_headers=self._out.headers or await core.cors_headers(self._scope),
-            patience=SEND_PATIENCE / 10 if draining or hurry else SEND_PATIENCE,
-        )
-        if not said:
-            _log.warning("request_id=%s code=%s could not be told to the client", self._in.request_id, self._sent.code)
 
     def _record(self, verdict: Verdict) -> None:
         if self._recorded:
             return
         self._recorded = True
-        life, reading = self._life, self._out.reading
+        life, reading = self.life, self._out.reading
         self._sees_tokens()
         life.ended_at = life.clock() if life.ended_at is None else life.ended_at
-        error = self._sent or verdict.error
+        error = self._teller.told or verdict.error
         if error is None and life.gone_at is not None:
             error = make_error(Code.CLIENT_DISCONNECTED, CODES[Code.CLIENT_DISCONNECTED].brief)
         if reading is not None:

@@ -15,6 +15,8 @@ from lastword_shim.admission.refusals import (
     shutting_down,
     too_large,
 )
+from lastword_shim.engine import Ticket
+from lastword_shim.exchange.credential import digest
 from lastword_shim.protocol.ask import Ask, is_generation, kind_of
 from lastword_shim.protocol.wire import Receive, Scope
 
@@ -40,7 +42,10 @@ class Inbound:
         self.request_id = given if is_request_id(given) else secrets.token_hex(16)
         # Retries share the client's id; the engine must be able to tell them apart.
         self.inward_id = f"{self.request_id}-{secrets.token_hex(4)}"
+        clamp = core.settings.context_policy == "clamp"
+        self.ticket = Ticket(self.request_id, self.inward_id, clamp=clamp)
         self.attempt = self._attempt()
+        self.credential = digest(scope["headers"])
         self.path = scope["path"].removeprefix(scope.get("root_path", ""))
         self.ask = Ask(kind=kind_of(scope["method"], self.path))
         self._deadline = read_deadline(self.headers.get("request-timeout-ms"))

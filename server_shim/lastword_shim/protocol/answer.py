@@ -90,7 +90,7 @@ def _seen_here(info: ErrorInfo, context: Context) -> Code:
         fixable = info.status is not None and info.status < 500
         code = Code.INVALID_REQUEST_ERROR if fixable else Code.INTERNAL_SERVER_ERROR
     else:
-        code = _SEEN_FROM_THE_SERVER.get(Code(info.code), Code(info.code))
+        code = Code(info.code) if info.origin == "shim" else _SEEN_FROM_THE_SERVER.get(Code(info.code), Code(info.code))
     if context.draining and code in _STOPPING_LOOKS_LIKE:
         return Code.SERVER_SHUTTING_DOWN
     return code

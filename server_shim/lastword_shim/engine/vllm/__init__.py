@@ -17,7 +17,8 @@ from typing import Any, Final
 import vllm
 
 from lastword._classify import ErrorInfo
-from lastword_shim.engine import Host, Ticket
+from lastword_shim._settings import Settings
+from lastword_shim.engine import Condition, Host, Ticket
 from lastword_shim.engine.vllm import words
 from lastword_shim.engine.vllm.generations import Generations
 from lastword_shim.engine.vllm.stopping import Stopping
@@ -40,6 +41,14 @@ class VllmEngine:
             _log.warning("this is vLLM %s; lastword_shim is written against %s.x", vllm.__version__, SUPPORTED)
         self._generations.attach()
         self._stopping.attach(host, asyncio.get_running_loop())
+
+    def fault(self, settings: Settings) -> str | None:
+        """None so far."""
+        return None
+
+    def condition(self) -> Condition | None:
+        """Whether vLLM has seen its engine die."""
+        return "dead" if getattr(self._client, "errored", False) is True else None
 
     def max_model_len(self) -> int | None:
         """The context's size now, in tokens."""
