@@ -17,7 +17,8 @@ from lastword_shim.admission.refusals import (
 )
 from lastword_shim.engine import Ticket
 from lastword_shim.exchange.credential import digest
-from lastword_shim.protocol.ask import Ask, is_generation, kind_of
+from lastword_shim.protocol.ask import Ask
+from lastword_shim.protocol.routes import route_of
 from lastword_shim.protocol.wire import Receive, Scope
 
 if TYPE_CHECKING:
@@ -47,7 +48,8 @@ class Inbound:
         self.attempt = self._attempt()
         self.credential = digest(scope["headers"])
         self.path = scope["path"].removeprefix(scope.get("root_path", ""))
-        self.ask = Ask(kind=kind_of(scope["method"], self.path))
+        self.route = route_of(scope["method"], self.path)
+        self.ask = Ask.before_body(self.route)
         self._deadline = read_deadline(self.headers.get("request-timeout-ms"))
         self.deadline_ms = self._deadline if isinstance(self._deadline, int) else None
         self._place: asyncio.Future[None] | None = None
@@ -55,8 +57,13 @@ class Inbound:
 
     @property
     def generates(self) -> bool:
-        """Whether it makes the engine generate."""
-        return is_generation(self.ask.kind)
+        """Whether it makes the engine generate, in a protocol that the shim can follow."""
+        return self.ask.judged
+
+    @property
+    def works(self) -> bool:
+        """Whether it makes the engine work, for a generation or for something else."""
+        return self.ask.works
 
     @property
     def has_place(self) -> bool:
@@ -92,7 +99,7 @@ class Inbound:
                 break
         body = bytes(parts)
         if self.generates:
-            ask = Ask.read(self.ask.kind, body, self.headers.get("content-type", ""))
+            ask = Ask.read(self.route, body, self.headers.get("content-type", ""))
             if isinstance(ask, ErrorInfo):
                 raise Refusal(ask)
             self.ask = ask

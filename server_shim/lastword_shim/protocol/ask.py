@@ -1,4 +1,4 @@
-"""What a request asks for: which protocol its route speaks, and what its body says, as far as the shim needs it."""
+"""What a request asks for: what its route tells, and what its body says, as far as the shim needs it."""
 
 from __future__ import annotations
 
@@ -10,15 +10,9 @@ from typing import Any, Final
 from lastword._classify import ErrorInfo, make_error
 from lastword._codes import Code
 from lastword._completeness import expected_choices
+from lastword_shim.protocol.routes import Route
 from lastword_shim.protocol.wire import CHAT, COMPLETIONS, MESSAGES, OTHER, RESPONSES
 
-_KINDS: Final = {
-    "/v1/chat/completions": CHAT,
-    "/v1/completions": COMPLETIONS,
-    "/v1/responses": RESPONSES,
-    "/v1/messages": MESSAGES,
-    "/invocations": "",  # SageMaker's one route for several: the body tells which
-}
 _MAX_TOKENS: Final = {
     CHAT: ("max_completion_tokens", "max_tokens"),
     COMPLETIONS: ("max_tokens",),
@@ -30,21 +24,15 @@ _WHOLE: Final = re.compile(r"\+?\d+(?:_\d+)*(?:\.0*)?", re.ASCII)
 _TRUE: Final = frozenset({"1", "true", "t", "yes", "y", "on"})
 
 
-def kind_of(method: str, path: str) -> str:
-    """Which protocol a route speaks; `OTHER` for those whose answers are not followed."""
-    return _KINDS.get(path.rstrip("/"), OTHER) if method == "POST" else OTHER
-
-
-def is_generation(kind: str) -> bool:
-    """Whether requests of this kind make the engine generate, so that limits and timers apply."""
-    return kind != OTHER
-
-
 @dataclass(frozen=True, slots=True)
 class Ask:
     """What the body asks for, as far as the shim needs it."""
 
     kind: str = OTHER
+    works: bool = False
+    """Whether it makes the engine work, so that limits hold for it."""
+    judged: bool = False
+    """Whether it is known when its answer is whole; of `OTHER` never."""
     model: str | None = None
     stream: bool = False
     choices: int = 1
@@ -53,27 +41,35 @@ class Ask:
     """False on a route that serves other tasks too, whose whole answers look otherwise."""
 
     @classmethod
-    def read(cls, kind: str, body: bytes, content_type: str) -> Ask | ErrorInfo:
+    def before_body(cls, route: Route) -> Ask:
+        """As much as the route tells; one that serves several tasks may turn out not to be judged."""
+        return cls(route.speaks, works=route.works, judged=route.judged or route.sniffed)
+
+    @classmethod
+    def read(cls, route: Route, body: bytes, content_type: str) -> Ask | ErrorInfo:
         """Parse a generation request; an error if the body is not JSON though it says so."""
+        untold = cls(route.speaks, works=route.works, judged=route.judged)
         try:
             parsed = json.loads(body)
         except (ValueError, RecursionError) as error:
             if content_type.partition(";")[0].strip().lower() != "application/json":
-                return cls(kind=kind or OTHER)  # the engine has its own words for that
+                return untold  # the engine has its own words for that
             return _not_json(error)
         if not isinstance(parsed, dict):
-            return cls(kind=kind or OTHER)
-        several = not kind
-        if several:
+            return untold
+        kind = route.speaks
+        if route.sniffed:
             kind = CHAT if "messages" in parsed else COMPLETIONS if "prompt" in parsed else OTHER
         model = parsed.get("model")
         return cls(
             kind=kind,
+            works=route.works,
+            judged=kind != OTHER,
             model=model[:200] if isinstance(model, str) else None,
             stream=_is_true(parsed.get("stream")),
             choices=expected_choices(parsed),
             max_tokens=_explicit(parsed, _MAX_TOKENS.get(kind, ())),
-            whole_is_judged=not several,
+            whole_is_judged=not route.sniffed,
         )
 
 
