@@ -11,7 +11,8 @@ from tests.shim.apps import DONE, ROLE, App, Receive, Scope, Send, answering, ch
 from tests.shim.wire import serving
 
 from lastword._classify import ErrorInfo
-from lastword_shim.engine import Host, Ticket, current
+from lastword_shim import Settings
+from lastword_shim.engine import Condition, Host, Ticket, current
 
 pytestmark = pytest.mark.anyio
 GOOD = chunk("a", finish="stop") + DONE
@@ -130,7 +131,18 @@ class Stopwatch:
 class Counting:
     """An engine that sees its tokens."""
 
+    state: Condition | None = None
+
     def attach(self, host: Host) -> None: ...
+
+    def fault(self, settings: Settings) -> str | None:
+        return None
+
+    def processes(self) -> int:
+        return 1
+
+    def condition(self) -> Condition | None:
+        return self.state
 
     def refresh(self, ticket: Ticket) -> bool:
         return True

@@ -114,8 +114,9 @@ def enter(ticket: Ticket) -> None:
     _CURRENT.set(ticket)
 
 
-Condition = Literal["asleep", "paused", "dead"]
-"""``asleep``: it will not serve until it is woken; ``paused``: requests wait until it goes on; ``dead``: it has failed."""
+Condition = Literal["loading", "asleep", "paused", "dead"]
+"""``loading``: it does not serve yet, or not for the moment; ``asleep``: it will not serve until it is woken;
+``paused``: requests wait until it goes on; ``dead``: it has failed."""
 
 
 class Host(Protocol):
@@ -138,6 +139,9 @@ class Engine(Protocol):
         """What keeps the engine from generating, as far as it is known without asking it; None if nothing does."""
 
     def refresh(self, ticket: Ticket) -> bool:
+    def processes(self) -> int:
+        """How many API server processes share the engine; each sees the requests only that came to it."""
+
         """Bring the ticket's counts up to date between outputs; False if this engine cannot."""
 
     def restate(self, error: ErrorInfo, ticket: Ticket) -> ErrorInfo:

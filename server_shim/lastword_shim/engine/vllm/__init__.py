@@ -50,6 +50,12 @@ class VllmEngine:
         """Whether vLLM has seen its engine die."""
         return "dead" if getattr(self._client, "errored", False) is True else None
 
+    def processes(self) -> int:
+        """``--api-server-count``, or what vLLM made of it."""
+        parallel = getattr(getattr(self._client, "vllm_config", None), "parallel_config", None)
+        count = getattr(parallel, "_api_process_count", 1)
+        return count if isinstance(count, int) else 1
+
     def max_model_len(self) -> int | None:
         """The context's size now, in tokens."""
         return self._generations.max_model_len()
