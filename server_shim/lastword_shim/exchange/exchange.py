@@ -19,6 +19,7 @@ from lastword_shim.admission.refusals import Refusal, shutting_down
 from lastword_shim.engine import enter
 from lastword_shim.exchange.inbound import ClientLeft, Inbound
 from lastword_shim.exchange.outbound import Outbound
+from lastword_shim.exchange.standing import Standing
 from lastword_shim.exchange.tasks import SideTasks, let_go, stop
 from lastword_shim.exchange.telling import Teller
 from lastword_shim.exchange.timers import Timers
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 _log: Final = logging.getLogger("lastword_shim")
 
 
-class Exchange:
+class Exchange(Standing):
     """One request and its answer."""
 
     def __init__(self, core: Core, scope: Scope, receive: Receive, send: Send) -> None:
@@ -58,11 +59,6 @@ class Exchange:
     # What others in this process ask and do.
 
     @property
-    def credential(self) -> bytes:
-        """Tells whose it is: the same for the same key, and of no use to anybody who learns it."""
-        return self._in.credential
-
-    @property
     def shows_tokens(self) -> bool:
         """Whether its tokens can be seen as they come, so that their absence means something."""
         return self._in.generates and self._sees_tokens()
@@ -71,11 +67,6 @@ class Exchange:
         """End it because somebody on the caller's behalf said so; the caller is told."""
         message = "The request was cancelled by a call to this server's cancel endpoint."
         self._decide(Verdict(error=make_error(Code.CANCELLED, message, origin="shim"), by_engine=False))
-
-    @property
-    def is_queued(self) -> bool:
-        """Whether the engine has it and has made no token yet."""
-        return not self._decided.done() and self._in.has_place and self.life.first_token_at is None
 
     def shut_down(self) -> None:
         """End it because the server stops."""
@@ -147,6 +138,7 @@ class Exchange:
             self._client_left()
         else:
             self.life.queued_at = self.life.clock()
+            self._core.drain.progress.begin(self)
             return body
         return None
 
@@ -217,10 +209,8 @@ class Exchange:
         error: ErrorInfo | None = None
         problem = asyncio.CancelledError() if inner.cancelled() else inner.exception()
         if problem is not None:
-            error = unexpected(problem, self._in.request_id)
             known = self._core.engine.explain(problem) if self._core.engine is not None else None
-            if known is not None:
-                error = classify_response(known[0], {}, known[1]) or error
+            error = escaped(problem, known, self._in.request_id)
         if self._out.reading is not None:
             return self._out.reading.cut(error)
         return Verdict(error=error or make_error(Code.INTERNAL_SERVER_ERROR, "the application did not answer"))
@@ -243,6 +233,7 @@ class Exchange:
         if verdict.gone:
             self._out.close()
         else:
+            self._hang_up.set()  # the engine stops at once, however long the client takes to hear of it
             await self._teller.tell(verdict)
         self.life.ended_at = self.life.clock()  # what the application still does is not the client's time
         await stop(inner, self._hang_up, self._in.request_id)

@@ -50,12 +50,12 @@ class Timers:
     def __init__(self, settings: Settings, life: Lifecycle) -> None:
         self._settings = settings
         self._life = life
-        self._unblocked_at = 0.0
+        self.unblocked_at = 0.0  # when a write last ceased to wait for the client
 
     def written(self, began: float, now: float) -> None:
         """The client has taken something; if it took its time, that was not the engine's."""
         if now - began > BLOCKED:
-            self._unblocked_at = now
+            self.unblocked_at = now
 
     def look(
         self, now: float, *, generation: bool, sees_tokens: bool, busy: bool
@@ -94,7 +94,7 @@ class Timers:
             limit = settings.first_token_timeout
             yield Code.FIRST_TOKEN_TIMEOUT, "first_token", life.received_at, limit, sees_tokens
         if settings.idle_timeout is not None:
-            since = now if began is None else max(life.last_token_at or began, self._unblocked_at)
+            since = now if began is None else max(life.last_token_at or began, self.unblocked_at)
             armed = began is not None and sees_tokens and not busy
             yield Code.GENERATION_STALLED, "idle", since, settings.idle_timeout, armed
             # A new token is noticed when looked for, not when it comes.
