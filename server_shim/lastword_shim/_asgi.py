@@ -63,6 +63,7 @@ class Shim:
         """Refuse new requests, let open ones run for ``timeout`` seconds, then end them with their terminals."""
         if self._core is not None:
             await self._core.drain.run(timeout)
+            await self._core.recorder.drained()
 
     async def _http(self, core: Core, scope: Scope, receive: Receive, send: Send) -> None:
         path = scope["path"].removeprefix(scope.get("root_path", ""))

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from lastword_shim._settings import Settings
-from lastword_shim.account.lifecycle import Recorder
 from lastword_shim.account.metrics import Metrics, metrics
+from lastword_shim.account.recorder import Recorder
 from lastword_shim.admission.places import Slots
 from lastword_shim.engine import Engine
 from lastword_shim.exchange.drain import Drain
@@ -32,7 +32,10 @@ class Core:
         """A fresh one."""
         known = metrics()
         slots = Slots(settings.max_inflight, settings.max_queued)
-        return cls(settings, Drain(), slots, known, Recorder(settings.records, known))
+        recorder = Recorder(
+            settings.records, known, max_bytes=settings.records_max_bytes or None, keep=settings.records_keep
+        )
+        return cls(settings, Drain(), slots, known, recorder)
 
     async def cors_headers(self, scope: Scope) -> Headers:
         """The headers that the application's own CORS middleware, which stands inside of us, gives to an answer."""

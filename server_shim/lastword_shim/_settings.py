@@ -5,10 +5,13 @@ from __future__ import annotations
 import os
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, ValidationError
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from lastword_shim.account.sink import open_for_lines
+
 PREFIX = "LASTWORD_"
+_LEAST_RECORDS_BYTES = 4096  # room for a record, whatever is in it
 
 Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=0)]
@@ -21,6 +24,12 @@ class SettingsError(ValueError):
 def _integer(given: object) -> object:
     """A Literal of numbers takes no text, and the environment holds nothing else."""
     return int(given) if isinstance(given, str) and given.strip().isdecimal() else given
+
+
+def _large_enough(size: int) -> int:
+    if size != 0 and size < _LEAST_RECORDS_BYTES:
+        raise ValueError(f"at least {_LEAST_RECORDS_BYTES}, or 0 for never")
+    return size
 
 
 def _setting(meaning: str, *, unit: str, default: object = None) -> Any:
@@ -38,8 +47,8 @@ class Settings(BaseSettings):
     records: str | None = _setting(
         "Where lifecycle records are appended to as JSON Lines; ``-`` is standard output.", unit="file"
     )
-    records_max_bytes: Annotated[int, Field(ge=4096)] | None = _setting(
-        "Size at which the records' file is set aside under the name with ``.1`` and a new one begun.",
+    records_max_bytes: Annotated[int, AfterValidator(_large_enough)] = _setting(
+        "Size at which the records' file is set aside under the name with ``.1`` and a new one begun; 0: never.",
         unit="bytes",
         default=100 * 1024 * 1024,
     )
@@ -119,7 +128,7 @@ class Settings(BaseSettings):
             raise SettingsError("; ".join(_explain(problem) for problem in error.errors())) from None
         if settings.records not in {None, "-"}:
             try:
-                os.close(os.open(str(settings.records), os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o640))
+                os.close(open_for_lines(str(settings.records)))
             except OSError as error:
                 message = f"{PREFIX}RECORDS={settings.records!r} cannot be opened for appending: {error.strerror}"
                 raise SettingsError(message) from None

@@ -14,7 +14,7 @@ from tests.shim.apps import CHAT, App
 
 from lastword.conformance._schemas import violations
 from lastword_shim import Settings, Shim
-from lastword_shim.account.lifecycle import Recorder
+from lastword_shim.account.recorder import Recorder
 
 
 def conforms(value: object, schema: str) -> None:

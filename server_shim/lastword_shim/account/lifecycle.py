@@ -15,9 +15,6 @@ All times inside are ``time.monotonic()`` seconds; the record has milliseconds.
 
 from __future__ import annotations
 
-import json
-import logging
-import os
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -26,13 +23,10 @@ from enum import StrEnum
 from typing import Any, Final
 
 from lastword._classify import ErrorInfo
-from lastword._codes import CODES
-from lastword_shim.account.metrics import Metrics
 from lastword_shim.engine import Ticket
 
 CLIENT_CLOSED_REQUEST: Final = 499
 _SANE: Final = 2**53  # an engine may state any number, and not every reader of a record can hold it
-_log: Final = logging.getLogger("lastword_shim")
 
 
 class State(StrEnum):
@@ -177,8 +171,15 @@ class Lifecycle:
 
     @property
     def generation_seconds(self) -> float | None:
-        """From the first token to the last."""
+        """From the first token to the last, by the engine's own clock where it tells."""
+        if self.ticket.generation_seconds is not None:
+            return self.ticket.generation_seconds
         return _between(self.first_token_at, self.last_token_at)
+
+    @property
+    def wasted_seconds(self) -> float:
+        """From the first token until the engine had stopped, for a client that had left."""
+        return _between(self.first_token_at, self.stopped_at) or 0.0
 
     @property
     def _has_generated(self) -> bool:
@@ -197,50 +198,6 @@ class Lifecycle:
         if error is None:
             return State.COMPLETED
         return State.REJECTED if self.rejected and error.outcome == "failed" else State(error.outcome)
-
-
-class Recorder:
-    """Writes each record once: a line of JSON, and the metrics.  A file that cannot be written never fails a request."""
-
-    def __init__(self, target: str | None, metrics: Metrics) -> None:
-        self._metrics = metrics
-        self._file = None
-        self._complained = False
-        if target == "-":
-            self._file = 1
-        elif target is not None:
-            self._file = os.open(target, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o640)
-
-    def write(self, life: Lifecycle, error: ErrorInfo | None, status: int | None) -> dict[str, Any]:
-        """Record an exchange that has ended."""
-        record = life.record(error, status)
-        self._count(life, record)
-        if self._file is not None:
-            line = json.dumps(record, separators=(",", ":")).encode() + b"\n"
-            try:
-                os.write(self._file, line)  # one write of one line: whole also where several processes append
-                self._complained = False
-            except OSError as problem:
-                if not self._complained:
-                    _log.error("lifecycle records cannot be written any more: %s", problem.strerror)
-                self._complained = True
-        return record
-
-    def _count(self, life: Lifecycle, record: Mapping[str, Any]) -> None:
-        metrics = self._metrics
-        code = record["error_code"] or "none"
-        known = code == "none" or code in CODES  # an engine's own codes must not make a label without end
-        metrics.requests.labels(record["outcome"], code if known else "unknown").inc()
-        if life.queue_seconds is not None:
-            metrics.queue_time.observe(max(life.queue_seconds, 0.0))
-        if life.generation_seconds is not None:
-            metrics.generation_time.observe(life.generation_seconds)
-        if record["client_disconnected"]:
-            metrics.disconnects.labels(record["disconnect_phase"]).inc()
-            if record["wasted"]:
-                metrics.wasted_tokens.inc(record["completion_tokens"] or 0)  # None: seen but not counted
-                seconds = _between(life.first_token_at, life.stopped_at)
-                metrics.wasted_seconds.inc(max(seconds or 0.0, 0.0))
 
 
 def _stated(usage: Mapping[str, Any] | None, name: str) -> int | None:

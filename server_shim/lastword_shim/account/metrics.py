@@ -37,6 +37,9 @@ class Metrics:
         self.wasted_seconds = Counter(
             "lastword_wasted_seconds_total", "Seconds of generation for clients that left before the end."
         )
+        self.records_dropped = Counter(
+            "lastword_records_dropped_total", "Lifecycle records that could not be written in time, or at all."
+        )
         self.queue_time = Histogram(
             "lastword_queue_time_seconds", "Time from receipt until the engine began.", buckets=_SECONDS
         )

@@ -49,6 +49,7 @@ class Ticket:
     first_token_at: float | None = None
     last_token_at: float | None = None
     queue_seconds: float | None = None
+    generation_seconds: float | None = None
     sequences: int = 0
     notes: dict[str, Any] = field(default_factory=dict)
     """The engine adapter's own: what it needs to find the request again."""
@@ -138,14 +139,14 @@ class Engine(Protocol):
     def condition(self) -> Condition | None:
         """What keeps the engine from generating, as far as it is known without asking it; None if nothing does."""
 
-    def refresh(self, ticket: Ticket) -> bool:
     def processes(self) -> int:
         """How many API server processes share the engine; each sees the requests only that came to it."""
 
+    def refresh(self, ticket: Ticket) -> bool:
         """Bring the ticket's counts up to date between outputs; False if this engine cannot."""
 
     def restate(self, error: ErrorInfo, ticket: Ticket) -> ErrorInfo:
         """An error that the engine's application answered with, put better where this engine's words mislead."""
 
-    def explain(self, error: BaseException) -> tuple[int, bytes] | None:
-        """An exception that escaped from the engine's application as (HTTP status, error body in the engine's dialect)."""
+    def explain(self, error: BaseException) -> ErrorInfo | None:
+        """What an exception that escaped from the engine's application means; None if that is not known."""

@@ -12,6 +12,7 @@ from vllm.exceptions import VLLMClientError, VLLMValidationError
 
 from lastword_shim.engine import Refused, Ticket, current
 from lastword_shim.engine.vllm.missing import missing
+from lastword_shim.engine.vllm.times import read_times
 
 _log: Final = logging.getLogger("lastword_shim")
 SCHEDULER_LAG: Final = 0.5
@@ -72,19 +73,8 @@ class Generations:
                     ticket.submitted(sequences=0, at=ticket.notes.get("handed_at"))
         if live:
             ticket.produced(sum(_tokens(state) for state in live.values()))
-            self._times(ticket, getattr(next(iter(live.values())), "stats", None))
+            read_times(ticket, [getattr(state, "stats", None) for state in live.values()])
         return True
-
-    def _times(self, ticket: Ticket, stats: Any) -> None:
-        """vLLM's own clock readings; differences only, for they may come from another machine."""
-        queued, scheduled = getattr(stats, "queued_ts", 0.0), getattr(stats, "scheduled_ts", 0.0)
-        if ticket.queue_seconds is None and queued > 0 and scheduled >= queued:
-            ticket.queue_seconds = scheduled - queued
-            first = getattr(stats, "first_token_ts", 0.0)
-            if ticket.submitted_at is not None and first >= queued:
-                ticket.first_token_at = min(
-                    ticket.first_token_at or time.monotonic(), ticket.submitted_at + first - queued
-                )
 
     # Before the queue.
 
@@ -134,7 +124,8 @@ class Generations:
                 for part in getattr(output, "outputs", ()):
                     key = (request_id, getattr(part, "index", 0))
                     counts[key] = len(getattr(part, "token_ids", ())) + (counts.get(key, 0) if delta else 0)
-                self._times(ticket, getattr(output, "metrics", None))
+                if ticket.queue_seconds is None or getattr(output, "finished", False):
+                    read_times(ticket, [getattr(output, "metrics", None)])
                 ticket.produced(sum(counts.values()))
                 if ticket.first_token_at is not None:
                     self._pending.pop(id(ticket), None)
