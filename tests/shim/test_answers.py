@@ -16,6 +16,8 @@ from tests.shim.apps import COMPLETIONS, JSON, Receive, Scope, Send, answering, 
 from tests.shim.test_timers import WHOLE, Counting
 from tests.shim.wire import serving
 
+from lastword._classify import ErrorInfo, classify_response
+
 pytestmark = pytest.mark.anyio
 
 
@@ -148,8 +150,9 @@ async def test_what_cannot_be_read_is_not_taken_for_broken() -> None:
 
 
 class Explaining(Counting):
-    def explain(self, error: BaseException) -> tuple[int, bytes] | None:
-        return 400, json.dumps({"error": {"message": str(error), "type": "BadRequestError", "code": 400}}).encode()
+    def explain(self, error: BaseException) -> ErrorInfo | None:
+        body = json.dumps({"error": {"message": str(error), "type": "BadRequestError", "code": 400}}).encode()
+        return classify_response(400, {}, body)
 
 
 async def test_the_engine_may_explain_what_escaped_from_its_application() -> None:

@@ -150,7 +150,7 @@ class Counting:
     def restate(self, error: ErrorInfo, ticket: Ticket) -> ErrorInfo:
         return error
 
-    def explain(self, error: BaseException) -> tuple[int, bytes] | None:
+    def explain(self, error: BaseException) -> ErrorInfo | None:
         return None
 
 

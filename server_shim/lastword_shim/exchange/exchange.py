@@ -12,7 +12,7 @@ import contextvars
 import logging
 from typing import TYPE_CHECKING, Any, Final
 
-from lastword._classify import ErrorInfo, classify_response, make_error
+from lastword._classify import ErrorInfo, make_error
 from lastword._codes import CODES, Category, Code
 from lastword_shim.account.lifecycle import Lifecycle
 from lastword_shim.admission.refusals import Refusal, shutting_down
@@ -23,7 +23,7 @@ from lastword_shim.exchange.standing import Standing
 from lastword_shim.exchange.tasks import SideTasks, let_go, stop
 from lastword_shim.exchange.telling import Teller
 from lastword_shim.exchange.timers import Timers
-from lastword_shim.protocol.answer import unexpected
+from lastword_shim.protocol.answer import escaped, unexpected
 from lastword_shim.protocol.readings import StreamReading, Verdict
 from lastword_shim.protocol.wire import App, Message, Receive, Scope, Send
 

@@ -135,6 +135,16 @@ def _with_numbers(message: str, details: dict[str, Any]) -> dict[str, Any]:
     return {**details, "numbers": list(found)} if found else details
 
 
+def escaped(error: BaseException, known: ErrorInfo | None, request_id: str) -> ErrorInfo:
+    """An exception that came out of the application, ``known`` being what the engine makes of it."""
+    if known is None or known.code == Code.INTERNAL_SERVER_ERROR:
+        plain = unexpected(error, request_id)
+        return known or plain
+    if known.raw is None:  # else its words are logged where it is settled
+        _log.warning("request_id=%s code=%s %s", request_id, known.code, error)
+    return known
+
+
 def unexpected(error: BaseException, request_id: str) -> ErrorInfo:
     """An exception that nobody else could read; its traceback goes to the log."""
     _log.error("request_id=%s the application raised %s", request_id, type(error).__name__, exc_info=error)

@@ -64,7 +64,7 @@ class VllmEngine:
         """Count what the output processor holds, which is ahead of what has been handed out."""
         return self._generations.refresh(ticket)
 
-    def explain(self, error: BaseException) -> tuple[int, bytes] | None:
+    def explain(self, error: BaseException) -> ErrorInfo | None:
         """As vLLM's own handlers would have answered."""
         return words.explain(error)
 

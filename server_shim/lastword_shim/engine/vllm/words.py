@@ -6,7 +6,7 @@ import re
 from dataclasses import replace
 from typing import Final
 
-from lastword._classify import ErrorInfo, make_error
+from lastword._classify import ErrorInfo, classify_response, make_error
 from lastword._codes import CODES, Code
 from lastword_shim.engine import Ticket
 
@@ -14,7 +14,7 @@ _OVER_THE_CONTEXT: Final = re.compile(r"=(\d+) cannot be greater than max_model_
 _NO_ROOM: Final = "max_tokens must be at least 1, got 0"
 
 
-def explain(error: BaseException) -> tuple[int, bytes] | None:
+def explain(error: BaseException) -> ErrorInfo | None:
     """As vLLM's own handlers would have answered."""
     if not isinstance(error, Exception):
         return None
@@ -22,7 +22,7 @@ def explain(error: BaseException) -> tuple[int, bytes] | None:
         from vllm.entrypoints.serve.exception_handling.error_response import create_error_response
 
         answer = create_error_response(error)
-        return int(answer.error.code), answer.model_dump_json().encode()
+        return classify_response(int(answer.error.code), {}, answer.model_dump_json().encode())
     except Exception:  # noqa: BLE001 (the module is vLLM's own business; without it the error is a plain 500)
         return None
 
