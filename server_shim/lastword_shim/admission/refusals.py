@@ -49,3 +49,9 @@ def read_deadline(text: str | None) -> int | ErrorInfo | None:
 def shutting_down() -> ErrorInfo:
     """The server stops."""
     return make_error(Code.SERVER_SHUTTING_DOWN, CODES[Code.SERVER_SHUTTING_DOWN].brief, origin="shim")
+
+
+def asleep() -> ErrorInfo:
+    """The engine would take the request and not begin with it before somebody wakes it."""
+    message = "The engine is asleep, and serves again once it has been woken."
+    return make_error(Code.MODEL_LOADING, message, origin="shim")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from lastword._classify import ErrorInfo, is_request_id
 from lastword_shim.admission.refusals import (
     Refusal,
+    asleep,
     declared_length,
     overloaded,
     read_deadline,
@@ -113,7 +114,14 @@ class Inbound:
             raise Refusal(self._deadline)
         if limit is not None and declared_length(self._scope["headers"]) > limit:
             raise Refusal(too_large(limit))
+        self._check_the_engine()
         self._check_the_queue()
+
+    def _check_the_engine(self) -> None:
+        """One that sleeps would keep it until it is woken; one that is paused is meant to."""
+        engine = self._core.engine
+        if self.works and engine is not None and engine.condition() == "asleep":
+            raise Refusal(asleep())
 
     def _check_the_queue(self) -> None:
         if self.generates and self._core.slots.full(in_engine_queue=self._core.drain.queued()):
@@ -123,14 +131,17 @@ class Inbound:
         """Wait for a place at the engine, or until it is decided that none is needed any more; whether it has one.
 
         Raises:
-            Refusal: others have come first while the body was read.
+            Refusal: others have come first while the body was read, or the engine has fallen asleep.
         """
         if self.generates:
             self._check_the_queue()  # nothing may run between this and the next line
             self._place = self._core.slots.enter()
             await asyncio.wait([self._place, decided], return_when=asyncio.FIRST_COMPLETED)
             self._placed_at = asyncio.get_running_loop().time()
-        return not decided.done()
+        if decided.done():
+            return False
+        self._check_the_engine()  # it may have fallen asleep meanwhile
+        return True
 
     def leave(self) -> None:
         """Give the place back, or the wait for it up."""
