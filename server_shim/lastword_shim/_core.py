@@ -9,7 +9,9 @@ from typing import Any
 from lastword_shim._settings import Settings
 from lastword_shim.account.metrics import Metrics, metrics
 from lastword_shim.account.recorder import Recorder
-from lastword_shim.admission.places import Slots
+from lastword_shim.admission.bounds import Bounds
+from lastword_shim.admission.estimate import Rate
+from lastword_shim.admission.places import Places
 from lastword_shim.engine import Engine
 from lastword_shim.exchange.drain import Drain
 from lastword_shim.protocol.wire import Headers, Message, Receive, Scope, Send
@@ -21,7 +23,8 @@ class Core:
 
     settings: Settings
     drain: Drain
-    slots: Slots
+    places: Places
+    rate: Rate
     metrics: Metrics
     recorder: Recorder
     engine: Engine | None = None
@@ -31,11 +34,10 @@ class Core:
     def build(cls, settings: Settings) -> Core:
         """A fresh one."""
         known = metrics()
-        slots = Slots(settings.max_inflight, settings.max_queued)
         recorder = Recorder(
             settings.records, known, max_bytes=settings.records_max_bytes or None, keep=settings.records_keep
         )
-        return cls(settings, Drain(), slots, known, recorder)
+        return cls(settings, Drain(), Places(Bounds.of(settings)), Rate(), known, recorder)
 
     async def cors_headers(self, scope: Scope) -> Headers:
         """The headers that the application's own CORS middleware, which stands inside of us, gives to an answer."""

@@ -52,7 +52,7 @@ async def test_a_body_that_is_too_large_is_refused_by_its_head_or_on_its_way() -
         assert (await server.ask({"a": "x"})).status == 200
 
 
-@pytest.mark.parametrize("body", [b"{", b"", b'{"a": "\xff"}', b"[" * 100_000, b'{"a": 1' + b"0" * 5000 + b"}", b"nul"])
+@pytest.mark.parametrize("body", [b"{", b"", b'{"a": "\xff"}', b'{"a": 1' + b"0" * 5000 + b"}", b"nul"])
 async def test_what_is_no_json_is_refused_here(body: bytes) -> None:
     """With a message of ours, which repeats nothing of the body."""
     async with serving(answering(WHOLE)) as server:

@@ -127,7 +127,7 @@ class Lifecycle:
             "origin": None if error is None else error.origin,
             "http_status": CLIENT_CLOSED_REQUEST if gone else status,
             "finish_reasons": [self.finish_reasons[index] for index in sorted(self.finish_reasons)],
-            "prompt_tokens": self._prompt_tokens(),
+            "prompt_tokens": self.prompt_tokens,
             "max_tokens": self.ticket.max_tokens,
             "effective_max_tokens": self.ticket.effective_max_tokens,
             "completion_tokens": tokens,
@@ -189,7 +189,9 @@ class Lifecycle:
             return tokens > 0
         return self.first_content_at is not None or any(self.finish_reasons.values())
 
-    def _prompt_tokens(self) -> int | None:
+    @property
+    def prompt_tokens(self) -> int | None:
+        """The engine's count, else what the answer's usage says."""
         if self.ticket.prompt_tokens is not None:
             return self.ticket.prompt_tokens
         return _stated(self.usage, "prompt_tokens")

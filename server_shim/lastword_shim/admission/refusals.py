@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from lastword._classify import ErrorInfo, make_error
@@ -19,9 +19,27 @@ class Refusal(Exception):
         self.error = error
 
 
-def overloaded() -> ErrorInfo:
-    """No place to wait in."""
-    return make_error(Code.QUEUE_OVERLOADED, CODES[Code.QUEUE_OVERLOADED].brief, origin="shim")
+def overloaded(numbers: Mapping[str, int], pause: float) -> ErrorInfo:
+    """No place to wait in; ``numbers`` are the bounds and how they are used, ``pause`` is when to come again (seconds)."""
+    brief = CODES[Code.QUEUE_OVERLOADED].brief
+    return make_error(Code.QUEUE_OVERLOADED, brief, origin="shim", details=numbers, retry_after=pause)
+
+
+def too_late(patience: float, wait: float, numbers: Mapping[str, int], pause: float) -> ErrorInfo:
+    """Its turn would come when its caller has given up (``patience`` and ``wait`` in seconds)."""
+    details = {**numbers, "deadline_ms": round(patience * 1000), "estimated_wait_ms": round(wait * 1000)}
+    message = (
+        f"The request would not begin before its caller gives up: about {details['estimated_wait_ms']} ms until its "
+        f"turn, as fast as others get theirs now, and {details['deadline_ms']} ms are left of its time."
+    )
+    return make_error(Code.QUEUE_OVERLOADED, message, origin="shim", details=details, retry_after=pause)
+
+
+def head_too_large(size: int, limit: int) -> ErrorInfo:
+    """Headers and path over ``max_header_bytes``."""
+    message = f"The head of the request has {size} bytes; this server takes {limit}."
+    details = {"header_bytes": size, "max_header_bytes": limit}
+    return make_error(Code.REQUEST_TOO_LARGE, message, origin="shim", details=details)
 
 
 def too_large(limit: int) -> ErrorInfo:

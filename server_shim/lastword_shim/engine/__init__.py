@@ -7,6 +7,7 @@ before the queue, and a shutdown that the shim can see coming.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol
@@ -40,6 +41,8 @@ class Ticket:
     inward_id: str = ""
     max_tokens: int | None = None
     clamp: bool = False
+    room: Callable[[int], ErrorInfo | None] | None = None
+    """Reserves room for so many prompt tokens, all prompts together; an error if there is none (the shim's part)."""
     refusal: ErrorInfo | None = None
     prompt_tokens: int | None = None
     effective_max_tokens: int | None = None
@@ -51,6 +54,8 @@ class Ticket:
     queue_seconds: float | None = None
     generation_seconds: float | None = None
     sequences: int = 0
+    finish_reasons: set[str] = field(default_factory=set)
+    """The engine's own words for how its generations ended; an answer's protocol may have none for some of them."""
     notes: dict[str, Any] = field(default_factory=dict)
     """The engine adapter's own: what it needs to find the request again."""
 
@@ -58,11 +63,16 @@ class Ticket:
         """Called with each prompt's length before the engine takes it.
 
         Raises:
-            Refused: prompt and explicit max_tokens together do not fit, and the policy is to reject.
+            Refused: prompt and explicit max_tokens together do not fit, and the policy is to reject; or the server
+                has no room for so many tokens now.
         """
         self.prompt_tokens = (self.prompt_tokens or 0) + prompt_tokens
         asked = self.max_tokens
         if self.clamp or asked is None or max_model_len is None or prompt_tokens + asked <= max_model_len:
+            refused = self.room(self.prompt_tokens) if self.room is not None else None
+            if refused is not None:
+                self.refusal = refused
+                raise Refused(refused)
             return
         message = (
             f"The prompt has {prompt_tokens} tokens and max_tokens is {asked}: together {prompt_tokens + asked}, "

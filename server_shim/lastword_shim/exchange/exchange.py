@@ -24,7 +24,7 @@ from lastword_shim.exchange.tasks import SideTasks, let_go, stop
 from lastword_shim.exchange.telling import Teller
 from lastword_shim.exchange.timers import Timers
 from lastword_shim.protocol.answer import escaped, unexpected
-from lastword_shim.protocol.readings import StreamReading, Verdict
+from lastword_shim.protocol.readings import Verdict
 from lastword_shim.protocol.wire import App, Message, Receive, Scope, Send
 
 if TYPE_CHECKING:
@@ -101,12 +101,16 @@ class Exchange(Standing):
             if self._hold is not None:
                 self._hold.cancel()
             self._side.cancel()
-            self._in.leave()
+            self._in.entry.leave()
             self._core.drain.discard(self)
 
     # What the application sees.
 
     async def _call(self, app: App) -> None:
+        fault = self._in.head_fault()
+        if fault is not None:
+            self._decide(Verdict(error=fault, by_engine=False))
+            return
         await app(self._in.inward_scope(), self._receive, self._send)
 
     async def _receive(self) -> Message:
@@ -130,7 +134,7 @@ class Exchange(Standing):
             self.life.asked_at = self.life.clock()
             self._ticket.max_tokens = self._in.ask.max_tokens
             self._side.start(self._watch())
-            if not await self._in.take_place(self._decided):
+            if not await self._in.take_place(body, self._began, tells=self.shows_tokens, decided=self._decided):
                 return None
         except Refusal as refusal:
             self._decide(Verdict(error=refusal.error, by_engine=False))
@@ -189,13 +193,18 @@ class Exchange(Standing):
         counted = engine is not None and self._in.generates and engine.refresh(self._ticket)
         return counted or self._out.is_events or self._in.ask.stream
 
+    def _began(self) -> float | None:
+        """When the engine began with it, as far as that can be seen by now."""
+        self._sees_tokens()
+        seen = [at for at in (self._ticket.scheduled_at, self.life.first_token_at) if at is not None]
+        return min(seen, default=None)
+
     async def _until_decided(self, inner: asyncio.Task[None]) -> None:
         either: list[asyncio.Future[Any]] = [inner, self._decided]
         while not self._decided.done() and not inner.done():
-            sees, generates = self._sees_tokens(), self._in.generates
-            expiry, pause = self._timers.look(
-                self.life.clock(), generation=generates, sees_tokens=sees, busy=self._out.busy
-            )
+            now, sees = self.life.clock(), self._sees_tokens()
+            works, generates, busy = self._in.works, self._in.generates, self._out.busy
+            expiry, pause = self._timers.look(now, works=works, generation=generates, sees_tokens=sees, busy=busy)
             if expiry is not None:
                 self.life.timeout_kind = expiry.kind
                 self._decide(Verdict(error=expiry.error(), by_engine=False))
@@ -227,9 +236,10 @@ class Exchange(Standing):
                 self.life.client_left()
             self.life.ended_at = self.life.clock()
             self._record(verdict)
-            self._in.leave()
+            self._in.entry.leave(answered=True)
             await let_go(inner, self._hang_up, self._in.request_id)
             return
+        inner.add_done_callback(lambda _: self._in.entry.leave())
         if verdict.gone:
             self._out.close()
         else:
@@ -265,10 +275,11 @@ class Exchange(Standing):
             error = make_error(Code.CLIENT_DISCONNECTED, CODES[Code.CLIENT_DISCONNECTED].brief)
         if reading is not None:
             life.finish_reasons, life.usage = reading.finish_reasons, reading.usage
+        self._in.entry.learn(life.prompt_tokens)
         untouched = self._ticket.submitted_at is None and life.first_token_at is None
         engine_tells = self._core.engine is not None and self._in.generates
         fixable = error is not None and error.category == Category.FIXABLE
         life.rejected = life.queued_at is None or (untouched and verdict.by_engine and (engine_tells or fixable))
-        if verdict.silent and isinstance(reading, StreamReading):
+        if verdict.silent:
             self._core.metrics.without_done.inc()
         self._core.recorder.write(life, error, self._out.status)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from lastword._classify import ErrorInfo, is_request_id
@@ -11,14 +12,16 @@ from lastword_shim.admission.refusals import (
     Refusal,
     asleep,
     declared_length,
-    overloaded,
+    head_too_large,
     read_deadline,
     shutting_down,
     too_large,
 )
 from lastword_shim.engine import Ticket
 from lastword_shim.exchange.credential import digest
+from lastword_shim.exchange.entry import Entry
 from lastword_shim.protocol.ask import Ask
+from lastword_shim.protocol.depth import too_deep
 from lastword_shim.protocol.routes import route_of
 from lastword_shim.protocol.wire import Receive, Scope
 
@@ -53,8 +56,7 @@ class Inbound:
         self.ask = Ask.before_body(self.route)
         self._deadline = read_deadline(self.headers.get("request-timeout-ms"))
         self.deadline_ms = self._deadline if isinstance(self._deadline, int) else None
-        self._place: asyncio.Future[None] | None = None
-        self._placed_at = 0.0
+        self.entry = Entry(core, self.ticket, self.headers, self.deadline_ms)
 
     @property
     def generates(self) -> bool:
@@ -69,7 +71,7 @@ class Inbound:
     @property
     def has_place(self) -> bool:
         """Whether it has a place at the engine; False again once it has given it back."""
-        return self._place is not None and self._place.done()
+        return self.entry.has_place
 
     def inward_scope(self) -> Scope:
         """The scope for the application: with our id, and without what could send a body past us or hide it from us."""
@@ -78,6 +80,13 @@ class Inbound:
         scope["headers"] = [*headers, (b"x-request-id", self.inward_id.encode())]
         scope["extensions"] = {}
         return scope
+
+    def head_fault(self) -> ErrorInfo | None:
+        """An error if the head is larger than is let in; that is told before anybody has to read it."""
+        limit = self._core.settings.max_header_bytes
+        size = sum(len(name) + len(value) for name, value in self._scope["headers"])
+        size += len(self._scope.get("raw_path") or self._scope["path"]) + len(self._scope.get("query_string", b""))
+        return head_too_large(size, limit) if limit is not None and size > limit else None
 
     async def read(self) -> bytes:
         """The whole body.
@@ -99,8 +108,12 @@ class Inbound:
             if not message.get("more_body", False):
                 break
         body = bytes(parts)
+        content_type = self.headers.get("content-type", "")
+        deep = too_deep(body) if self.generates or (self.works and "json" in content_type.lower()) else None
+        if deep is not None:
+            raise Refusal(deep)
         if self.generates:
-            ask = Ask.read(self.route, body, self.headers.get("content-type", ""))
+            ask = Ask.read(self.route, body, content_type)
             if isinstance(ask, ErrorInfo):
                 raise Refusal(ask)
             self.ask = ask
@@ -115,7 +128,8 @@ class Inbound:
         if limit is not None and declared_length(self._scope["headers"]) > limit:
             raise Refusal(too_large(limit))
         self._check_the_engine()
-        self._check_the_queue()
+        if self.works:
+            self.entry.check()
 
     def _check_the_engine(self) -> None:
         """One that sleeps would keep it until it is woken; one that is paused is meant to."""
@@ -123,31 +137,23 @@ class Inbound:
         if self.works and engine is not None and engine.condition() == "asleep":
             raise Refusal(asleep())
 
-    def _check_the_queue(self) -> None:
-        if self.generates and self._core.slots.full(in_engine_queue=self._core.drain.queued()):
-            raise Refusal(overloaded())
-
-    async def take_place(self, decided: asyncio.Future[Any]) -> bool:
-        """Wait for a place at the engine, or until it is decided that none is needed any more; whether it has one.
+    async def take_place(
+        self, body: bytes, began: Callable[[], float | None], *, tells: bool, decided: asyncio.Future[Any]
+    ) -> bool:
+        """Wait for a place at the engine, if it needs one; whether it may go on.
 
         Raises:
-            Refusal: others have come first while the body was read, or the engine has fallen asleep.
+            Refusal: there is none for it, or the engine has fallen asleep.
         """
-        if self.generates:
-            self._check_the_queue()  # nothing may run between this and the next line
-            self._place = self._core.slots.enter()
-            await asyncio.wait([self._place, decided], return_when=asyncio.FIRST_COMPLETED)
-            self._placed_at = asyncio.get_running_loop().time()
+        if self.works:
+            content_type = self.headers.get("content-type", "")
+            place = self.entry.reserve(body, content_type, began, tells=tells, stream=self.ask.stream)
+            await asyncio.wait([place.granted, decided], return_when=asyncio.FIRST_COMPLETED)
         if decided.done():
+            self.entry.leave()
             return False
         self._check_the_engine()  # it may have fallen asleep meanwhile
         return True
-
-    def leave(self) -> None:
-        """Give the place back, or the wait for it up."""
-        place, self._place = self._place, None
-        if place is not None:
-            self._core.slots.leave(place, asyncio.get_running_loop().time() - self._placed_at)
 
     async def until_gone(self) -> None:
         """Return once the client has left; only after `read`."""

@@ -6,6 +6,7 @@ import logging
 from typing import TYPE_CHECKING, Final
 
 from lastword._classify import ErrorInfo
+from lastword._codes import Code
 from lastword_shim.exchange.inbound import Inbound
 from lastword_shim.exchange.outbound import Outbound
 from lastword_shim.protocol.answer import Context, settle
@@ -34,7 +35,7 @@ class Teller:
         """Send the verdict's error."""
         core, settings = self._core, self._core.settings
         draining = core.drain.draining
-        context = Context(self._in.request_id, self._in.attempt, draining, settings.overload_status, core.slots.pause)
+        context = Context(self._in.request_id, self._in.attempt, draining, settings.overload_status)
         self.told, status = settle(self._best(verdict), context)
         said = await self._out.fail(
             self.told,
@@ -52,4 +53,7 @@ class Teller:
         ticket, engine = self._in.ticket, self._core.engine
         if verdict.by_engine and ticket.refusal is not None:
             return ticket.refusal
-        return engine.restate(verdict.error, ticket) if verdict.by_engine and engine else verdict.error
+        if not verdict.by_engine:
+            return verdict.error
+        error = engine.restate(verdict.error, ticket) if engine else verdict.error
+        return self._core.places.refused_by_engine(error) if error.code == Code.QUEUE_OVERLOADED else error

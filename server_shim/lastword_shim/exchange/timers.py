@@ -58,15 +58,16 @@ class Timers:
             self.unblocked_at = now
 
     def look(
-        self, now: float, *, generation: bool, sees_tokens: bool, busy: bool
+        self, now: float, *, works: bool, generation: bool, sees_tokens: bool, busy: bool
     ) -> tuple[Expiry | None, float | None]:
         """The limit that has run out, or in how many seconds to look again (None: never).
 
-        ``generation``: the server's limits apply, not the caller's deadline alone; ``sees_tokens``: tokens are
-        counted by now, so their absence means something; ``busy``: a write waits for the client.
+        ``works``: the server's limits apply, not the caller's deadline alone; ``generation``: those on tokens too;
+        ``sees_tokens``: tokens are counted by now, so their absence means something; ``busy``: a write waits for the
+        client.
         """
         pauses: list[float] = []
-        for code, kind, start, limit, armed in self._running(now, generation, sees_tokens, busy):
+        for code, kind, start, limit, armed in self._running(now, works, generation, sees_tokens, busy):
             if now < start + limit:
                 pauses.append(start + limit - now)
             elif armed:
@@ -76,20 +77,20 @@ class Timers:
         return None, min(pauses, default=None)
 
     def _running(
-        self, now: float, generation: bool, sees_tokens: bool, busy: bool
+        self, now: float, works: bool, generation: bool, sees_tokens: bool, busy: bool
     ) -> Iterator[tuple[Code, TimeoutKind, float, float, bool]]:
         settings, life = self._settings, self._life
         if life.deadline_ms is not None:
             yield Code.DEADLINE_EXCEEDED, "total", life.received_at, life.deadline_ms / 1000, True
+        if works and settings.total_timeout is not None:
+            yield Code.GENERATION_TIMEOUT, "total", life.received_at, settings.total_timeout, True
+        began, waits_here = life.first_token_at, life.queued_at is None
+        waits = generation or (works and waits_here)
+        if settings.queue_timeout is not None and waits and began is None and life.ticket.scheduled_at is None:
+            asked_at = now if life.asked_at is None else life.asked_at  # a slow upload is no waiting
+            yield Code.QUEUE_TIMEOUT, "queue", asked_at, settings.queue_timeout, sees_tokens or waits_here
         if not generation:
             return
-        if settings.total_timeout is not None:
-            yield Code.GENERATION_TIMEOUT, "total", life.received_at, settings.total_timeout, True
-        began = life.first_token_at
-        if settings.queue_timeout is not None and began is None and life.ticket.scheduled_at is None:
-            asked_at = now if life.asked_at is None else life.asked_at  # a slow upload is no waiting
-            waits_here = life.queued_at is None
-            yield Code.QUEUE_TIMEOUT, "queue", asked_at, settings.queue_timeout, sees_tokens or waits_here
         if settings.first_token_timeout is not None and began is None:
             limit = settings.first_token_timeout
             yield Code.FIRST_TOKEN_TIMEOUT, "first_token", life.received_at, limit, sees_tokens

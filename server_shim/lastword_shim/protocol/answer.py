@@ -48,7 +48,6 @@ class Context:
     attempt: int
     draining: bool = False
     overload_status: int = 503
-    overload_pause: float = 1.0
 
 
 def settle(info: ErrorInfo, context: Context) -> tuple[ErrorInfo, int]:
@@ -57,7 +56,7 @@ def settle(info: ErrorInfo, context: Context) -> tuple[ErrorInfo, int]:
     known = CODES[code]
     status = context.overload_status if code is Code.QUEUE_OVERLOADED else known.http_status or 500
     retryable = known.category is Category.RETRYABLE
-    pause = context.overload_pause if code is Code.QUEUE_OVERLOADED else _PAUSES.get(known.retry)
+    pause = _PAUSES.get(known.retry)
     if info.retry_after is not None and info.retry_after > 0:
         pause = min(info.retry_after, _LONGEST_PAUSE)
     details = _details({**info.details, **({} if info.code in CODES else {"upstream_code": info.code})})

@@ -1,0 +1,72 @@
+"""How many tokens a prompt will have, before anybody has counted them: its size, at the rate of earlier ones.
+
+An estimate reserves room until the engine tells the true length.  It should neither be so low that a burst gets in
+which does not fit, nor so high that a picture, which is megabytes of base64 and a thousand tokens, keeps others out.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+MEDIA_TOKENS: Final = 1000
+"""For a picture, a recording or a file: models differ widely, and most take between some hundred and two thousand."""
+_FIRST_RATE: Final = 0.25  # tokens a byte, until something has been seen
+_FIRST_WORTH: Final = 1024.0  # bytes of prompts that the first rate counts as
+_REMEMBERED: Final = 65536.0  # bytes of prompts that the rate is taken from, roughly
+_LEAST_TOLD: Final = 64  # bytes; what is smaller is mostly braces and the chat template
+_LOWEST, _HIGHEST = 1 / 32, 1.5  # tokens a byte
+_SEARCHED_FROM: Final = 4096  # bytes; media are larger, and small bodies need no search
+_BASE64: Final = rb"[A-Za-z0-9+/_=\\-]*"  # some writers of JSON put a backslash before each slash
+_MEDIA: Final = re.compile(
+    rb"data:[\w.+/\\-]{0,80}(?:;[\w.=+\\-]{1,40}){0,3};base64,(?P<url>" + _BASE64 + rb")"
+    rb'|"(?:data|file_data|b64_json|image_url|image_embeds|audio_embeds|prompt_embeds)"\s*:\s*"(?P<bare>'
+    + _BASE64
+    + rb')"'
+)
+_NO_TEXT: Final = ("multipart/", "audio/", "image/", "video/", "application/octet-stream")
+
+
+@dataclass(frozen=True, slots=True)
+class Weight:
+    """What can be seen of a body: bytes of text, JSON's own included, and how many pictures, recordings and files."""
+
+    text: int = 0
+    media: int = 0
+
+
+def weigh(body: bytes, content_type: str) -> Weight:
+    """Tell text from media, which are recognised by a data URL or by the name of their member."""
+    if content_type.strip().lower().startswith(_NO_TEXT):
+        return Weight(media=1)
+    if len(body) < _SEARCHED_FROM:
+        return Weight(text=len(body))
+    text, media = len(body), 0
+    for found in _MEDIA.finditer(body):
+        size = len(found["url"] or found["bare"] or b"")
+        if size >= _SEARCHED_FROM // 4:
+            text, media = text - size, media + 1
+    return Weight(text, media)
+
+
+class Rate:
+    """Tokens per byte of text, learned from what the engine or the answers' usage said."""
+
+    def __init__(self) -> None:
+        self._bytes = _FIRST_WORTH
+        self._tokens = _FIRST_WORTH * _FIRST_RATE
+
+    def tokens(self, weight: Weight) -> int:
+        """The estimate; at least 1."""
+        rate = min(max(self._tokens / self._bytes, _LOWEST), _HIGHEST)
+        return max(round(weight.text * rate) + weight.media * MEDIA_TOKENS, 1)
+
+    def learn(self, weight: Weight, tokens: int) -> None:
+        """A prompt of this weight had so many tokens; nothing is learned where media had a share in them."""
+        if weight.media or weight.text < _LEAST_TOLD or tokens < 1:
+            return
+        size = min(float(weight.text), _REMEMBERED / 4)  # one huge prompt does not speak for all
+        kept = max(1.0 - size / _REMEMBERED, 0.0)
+        self._bytes = self._bytes * kept + size
+        self._tokens = self._tokens * kept + tokens * size / weight.text
