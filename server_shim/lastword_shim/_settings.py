@@ -61,7 +61,9 @@ class Settings(BaseSettings):
     )
     first_token_timeout: Seconds | None = _setting("Longest time from receipt to the first token.", unit="seconds")
     idle_timeout: Seconds | None = _setting("Longest time without a new token once the first has come.", unit="seconds")
-    total_timeout: Seconds | None = _setting("Longest time from receipt to the end.", unit="seconds")
+    total_timeout: Seconds | None = _setting(
+        "Longest time from receipt to the end, on every route that makes the engine work.", unit="seconds"
+    )
     context_policy: Literal["reject", "clamp"] = _setting(
         "A prompt whose explicit max_tokens does not fit the context: ``reject`` refuses it, ``clamp`` lets the engine "
         "cut and says so in ``x-lastword-effective-max-tokens``.",
@@ -73,8 +75,9 @@ class Settings(BaseSettings):
         unit="requests",
     )
     max_queued: Count | None = _setting(
-        "Most requests that wait: with LASTWORD_MAX_INFLIGHT in the shim's queue (none then if this is not set), "
-        "without it in the engine's. One more is refused with ``queue_overloaded``.",
+        "Most requests that wait: with LASTWORD_MAX_INFLIGHT or LASTWORD_MAX_INFLIGHT_TOKENS in the shim's queue (none "
+        "then if neither this nor LASTWORD_MAX_QUEUED_TOKENS is set), without them in the engine's. One more is refused "
+        "with ``queue_overloaded``.",
         unit="requests",
     )
     max_inflight_tokens: Annotated[int, Field(ge=1)] | None = _setting(
@@ -83,10 +86,13 @@ class Settings(BaseSettings):
         unit="tokens",
     )
     max_queued_tokens: Count | None = _setting(
-        "Most prompt tokens of the requests that wait, where LASTWORD_MAX_QUEUED counts them.", unit="tokens"
+        "Most prompt tokens of the requests that wait, where LASTWORD_MAX_QUEUED counts them. One request that is larger "
+        "by itself waits alone.",
+        unit="tokens",
     )
     max_header_bytes: Annotated[int, Field(ge=1)] | None = _setting(
-        "Largest request head: names and values of the headers, and the path with its query.",
+        "Largest request head: names and values of the headers, and the path with its query. A larger one is refused "
+        "with ``request_too_large``, as a larger body is.",
         unit="bytes",
         default=65536,
     )

@@ -8,11 +8,13 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from lastword_shim._settings import PREFIX, Settings
+from lastword_shim.admission.bounds import Bounds
 from lastword_shim.engine import Engine
 
 _OTHERS: Final = frozenset({"BASE_URL", "API_KEY"})  # the SDK's
 _OTHERS_PREFIX: Final = "LIVE_"  # the tests'
 _NEED_TOKENS: Final = ("queue_timeout", "first_token_timeout", "idle_timeout")
+_COUNT_TOKENS: Final = ("max_inflight_tokens", "max_queued_tokens")
 
 
 def unknown_names(variables: Iterable[str]) -> str | None:
@@ -37,19 +39,27 @@ def start_line(settings: Settings, engine: Engine | None) -> tuple[int, str]:
     active = settings.model_dump(exclude_defaults=True)
     named = [f"{PREFIX}{name.upper()}={_plain(value)}" for name, value in active.items()]
     parts.append(f"settings: {', '.join(named) or 'defaults'}")
-    remarks = list(_remarks(settings, engine))
-    return logging.WARNING if remarks else logging.INFO, "; ".join([*parts, *remarks])
+    warnings = list(_warnings(settings, engine))
+    remarks = list(engine.remarks(settings)) if engine is not None else []
+    parts += [remark.text for remark in sorted(remarks, key=lambda remark: remark.warns)]
+    level = logging.WARNING if warnings or any(remark.warns for remark in remarks) else logging.INFO
+    return level, "; ".join([*parts, *warnings])
 
 
-def _remarks(settings: Settings, engine: Engine | None) -> Iterator[str]:
+def _warnings(settings: Settings, engine: Engine | None) -> Iterator[str]:
     if engine is None:
         if settings.context_policy == "clamp":
             yield f"{PREFIX}CONTEXT_POLICY has no effect unless the application reports the length of its prompts"
         half = [f"{PREFIX}{name.upper()}" for name in _NEED_TOKENS if getattr(settings, name) is not None]
         if half:
             yield f"at the engine only streams are limited by {', '.join(half)}"
-    if settings.max_queued == 0 and settings.max_inflight is None:
-        yield f"{PREFIX}MAX_QUEUED=0 without {PREFIX}MAX_INFLIGHT refuses every generation"
+        tokens = [f"{PREFIX}{name.upper()}" for name in _COUNT_TOKENS if getattr(settings, name) is not None]
+        if tokens:
+            yield f"prompts are measured by their size, and not by their tokens, for {', '.join(tokens)}"
+    if not Bounds.of(settings).hold:
+        for name in ("max_queued", "max_queued_tokens"):
+            if getattr(settings, name) == 0:
+                yield f"{PREFIX}{name.upper()}=0 without {PREFIX}MAX_INFLIGHT refuses every request to the engine"
 
 
 def _plain(value: object) -> str:

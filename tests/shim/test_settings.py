@@ -89,7 +89,7 @@ def test_a_misspelt_variable_is_one_warning_at_start(
             {"max_queued": 0},
             Counting(),
             "engine: Counting; settings: LASTWORD_MAX_QUEUED=0",
-            "LASTWORD_MAX_QUEUED=0 without LASTWORD_MAX_INFLIGHT refuses every generation",
+            "LASTWORD_MAX_QUEUED=0 without LASTWORD_MAX_INFLIGHT refuses every request to the engine",
         ),
     ],
 )

@@ -12,7 +12,7 @@ from tests.shim.wire import serving
 
 from lastword._classify import ErrorInfo
 from lastword_shim import Settings
-from lastword_shim.engine import Condition, Host, Ticket, current
+from lastword_shim.engine import Condition, Host, Remark, Ticket, current
 
 pytestmark = pytest.mark.anyio
 GOOD = chunk("a", finish="stop") + DONE
@@ -140,6 +140,9 @@ class Counting:
 
     def processes(self) -> int:
         return 1
+
+    def remarks(self, settings: Settings) -> tuple[Remark, ...]:
+        return ()
 
     def condition(self) -> Condition | None:
         return self.state

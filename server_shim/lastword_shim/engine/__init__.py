@@ -7,7 +7,7 @@ before the queue, and a shutdown that the shim can see coming.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol
@@ -130,6 +130,14 @@ Condition = Literal["loading", "asleep", "paused", "dead"]
 ``paused``: requests wait until it goes on; ``dead``: it has failed."""
 
 
+@dataclass(frozen=True, slots=True)
+class Remark:
+    """Something that an operator should read when the server starts; ``warns``: because something is not as it should be."""
+
+    text: str
+    warns: bool = False
+
+
 class Host(Protocol):
     """What an engine may ask of the shim."""
 
@@ -145,6 +153,9 @@ class Engine(Protocol):
 
     def fault(self, settings: Settings) -> str | None:
         """Why the server must not start with these settings, and what to set; None if it may."""
+
+    def remarks(self, settings: Settings) -> Iterable[Remark]:
+        """What to say of these settings with this engine in the line that is logged at the start."""
 
     def condition(self) -> Condition | None:
         """What keeps the engine from generating, as far as it is known without asking it; None if nothing does."""

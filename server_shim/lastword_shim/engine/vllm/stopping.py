@@ -14,14 +14,18 @@ from lastword_shim.engine.vllm.missing import missing
 _log: Final = logging.getLogger("lastword_shim")
 GRACEFUL_SHUTDOWN: Final = 3
 """Seconds that the HTTP server waits for connections once every request has had its terminal; vLLM sets no limit."""
+KILLED_EARLY: Final = 2.0
+"""Seconds of the shutdown timeout that are left for terminals where vLLM runs several API servers: it kills what has
+not ended by then, and the last words have to be said before."""
 
 
 class Stopping:
     """Drains the shim before vLLM stops its engine."""
 
-    def __init__(self, client: Any, server: Any) -> None:
+    def __init__(self, client: Any, server: Any, *, processes: int = 1) -> None:
         self._client = client
         self._server = server
+        self._reserve = KILLED_EARLY if processes > 1 else 0.0
         self._loop: asyncio.AbstractEventLoop | None = None
         self._host: Host | None = None
 
@@ -43,7 +47,7 @@ class Stopping:
         started = time.monotonic()
         loop, host = self._loop, self._host
         if timeout is not None and loop is not None and host is not None and loop.is_running() and not _is_in(loop):
-            drained = asyncio.run_coroutine_threadsafe(host.drain(timeout), loop)
+            drained = asyncio.run_coroutine_threadsafe(host.drain(max(timeout - self._reserve, 0.0)), loop)
             try:
                 drained.result(timeout + 5.0)
             except Exception:  # noqa: BLE001 (whatever happened, the engine must be stopped)
