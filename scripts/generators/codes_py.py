@@ -94,6 +94,10 @@ def render(contract: Contract) -> str:
             ((quote(row["value"]), _finish(row)) for row in registry["finish_reasons"]),
         ),
         _mapping("PROFILES", "Profile", ((quote(row["name"]), _profile(row)) for row in registry["profiles"])),
+        _mapping(
+            "OPENTELEMETRY", "str", ((quote(key), quote(name)) for key, name in registry["opentelemetry"].items())
+        ),
+        '"""Members of a record, and the OpenTelemetry attributes that have the same values."""\n',
         *_dialect_tables(contract.dialects),
     ]
     return "".join(parts)

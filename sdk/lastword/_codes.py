@@ -663,6 +663,21 @@ PROFILES: Final[Mapping[str, Profile]] = MappingProxyType(
     }
 )
 
+OPENTELEMETRY: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "model": "gen_ai.request.model",
+        "endpoint": "http.route",
+        "stream": "gen_ai.request.stream",
+        "error_code": "error.type",
+        "http_status": "http.response.status_code",
+        "finish_reasons": "gen_ai.response.finish_reasons",
+        "max_tokens": "gen_ai.request.max_tokens",
+        "prompt_tokens": "gen_ai.usage.input_tokens",
+        "completion_tokens": "gen_ai.usage.output_tokens",
+    }
+)
+"""Members of a record, and the OpenTelemetry attributes that have the same values."""
+
 CODE_ALIASES: Final[Mapping[str, Code]] = MappingProxyType(
     {
         "api_error": Code.INTERNAL_SERVER_ERROR,

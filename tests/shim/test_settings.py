@@ -130,7 +130,7 @@ def test_the_page_has_every_member_of_a_record_and_an_example_that_is_valid() ->
     example = json.loads(block)
     conforms(example, "record")
     members = list(_contract.schemas()["urn:lastword:contract:1:record"]["properties"])
-    section = PAGE.partition("| Member | Meaning |")[2].partition("\n\n")[0]
+    section = PAGE.partition("## Records")[2].partition("| Member | Meaning |")[2].partition("\n\n")[0]
     assert re.findall(r"^\| `(\w+)` \|", section, re.MULTILINE) == members == list(example)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import weakref
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from lastword._classify import ErrorInfo
 from lastword._codes import CODES
@@ -13,6 +13,9 @@ from lastword_shim.account.lifecycle import Lifecycle
 from lastword_shim.account.metrics import Metrics
 from lastword_shim.account.sink import FileSink, StreamSink
 from lastword_shim.account.writer import Writer
+
+if TYPE_CHECKING:
+    from lastword_shim.account.otel import Telemetry
 
 _STDOUT: Final = 1
 DRAINED_WITHIN: Final = 1.0
@@ -26,8 +29,17 @@ class Recorder:
     ``max_bytes`` (None: never), and ``keep`` of those are kept.
     """
 
-    def __init__(self, target: str | None, metrics: Metrics, *, max_bytes: int | None = None, keep: int = 0) -> None:
+    def __init__(
+        self,
+        target: str | None,
+        metrics: Metrics,
+        *,
+        max_bytes: int | None = None,
+        keep: int = 0,
+        telemetry: Telemetry | None = None,
+    ) -> None:
         self._metrics = metrics
+        self._telemetry = telemetry
         self._writer: Writer | None = None
         if target is not None:
             sink = StreamSink(_STDOUT) if target == "-" else FileSink(target, max_bytes=max_bytes, keep=keep)
@@ -38,6 +50,8 @@ class Recorder:
         """Record an exchange that has ended."""
         record = life.record(error, status)
         self._count(life, record)
+        if self._telemetry is not None:
+            self._telemetry.ended(record, life)
         if self._writer is not None:
             self._writer.put(json.dumps(record, separators=(",", ":")).encode() + b"\n")
         return record
