@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from typing import Any
 
 import pytest
@@ -165,20 +164,6 @@ async def test_an_event_beyond_the_limit_ends_the_stream() -> None:
         async with serving(streaming(chunk("a"), *steps)) as server:
             answer = await server.ask(timeout=20)
         assert answer.event_error["code"] == "internal_server_error"
-
-
-async def test_other_protocols_pass_and_their_exceptions_speak_their_language() -> None:
-    """Responses and Messages streams are passed on; what breaks them is said as their clients read it."""
-    for path, first in (("/v1/responses", "code"), ("/v1/messages", "error")):
-        created = b'event: response.created\ndata: {"type":"response.created"}\n\n'
-        async with serving(streaming(created, RuntimeError("no"))) as server:
-            answer = await server.ask(path=path)
-        assert answer.body.startswith(created)
-        name, data = answer.body.removeprefix(created).decode().strip().split("\n")
-        assert name == "event: error"
-        event = json.loads(data.removeprefix("data: "))
-        assert event["type"] == "error"
-        assert first in event
 
 
 def misbehaving(*messages: dict[str, Any]) -> App:

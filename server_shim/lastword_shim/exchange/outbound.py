@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, MutableMapping
-from typing import Any, Final
+from typing import Any
 
 from lastword._classify import ErrorInfo
 from lastword_shim.engine import Ticket
 from lastword_shim.exchange.gate import Gate
 from lastword_shim.protocol.ask import Ask
-from lastword_shim.protocol.endings import error_event, error_response, success_headers
-from lastword_shim.protocol.readings import NamedReading, PassReading, Reading, StreamReading, Verdict, WholeReading
-from lastword_shim.protocol.wire import CHAT, COMPLETIONS, MESSAGES, RESPONSES, Headers, Send
-
-_JUDGED: Final = frozenset({CHAT, COMPLETIONS})
-_NAMED: Final = frozenset({RESPONSES, MESSAGES})
+from lastword_shim.protocol.endings import error_response, with_request_id
+from lastword_shim.protocol.judging import is_event_stream, reading_of
+from lastword_shim.protocol.readings import PassReading, Reading, Verdict, WholeReading
+from lastword_shim.protocol.wire import OTHER, Headers, Send
 
 
 class Outbound:
@@ -28,6 +26,7 @@ class Outbound:
         self._gate = Gate(send)
         self._headers: Headers = []
         self._status = 200
+        self._kind = OTHER
         self.reading: Reading | None = None
         self.is_events = False
 
@@ -49,23 +48,15 @@ class Outbound:
     def open(self, message: MutableMapping[str, Any], ask: Ask) -> None:
         """The application begins its answer; nothing leaves yet."""
         self._status = message["status"]
+        self._kind = ask.kind
         self._headers = [(bytes(name), bytes(value)) for name, value in message.get("headers", ())]
         headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in self._headers}
-        content_type = headers.get("content-type", "text/event-stream" if ask.stream else "")
-        self.is_events = content_type.partition(";")[0].strip().lower() == "text/event-stream"
-        readable = headers.get("content-encoding", "identity") == "identity"
-        judged = ask.kind in _JUDGED and self._status < 300 and readable and (ask.whole_is_judged or self.is_events)
-        if judged:  # what leaves may not be what came
+        self.is_events = is_event_stream(headers, ask)
+        self.reading = reading_of(
+            ask, self._status, headers, engine_says=self._ticket.finish_reasons, on_content=self._on_content
+        )
+        if not isinstance(self.reading, PassReading):  # what leaves may not be what came
             self._headers = [(name, value) for name, value in self._headers if name.lower() != b"content-length"]
-        if judged and self.is_events:
-            self.reading = StreamReading(choices=ask.choices, on_content=self._on_content)
-        elif judged or self._status >= 400:
-            choices = ask.choices if judged else None
-            self.reading = WholeReading(status=self._status, headers=headers, choices=choices)
-        elif self.is_events and readable and ask.kind in _NAMED:
-            self.reading = NamedReading(on_content=self._on_content)
-        else:
-            self.reading = PassReading(on_content=self._on_content if self.is_events else None)
 
     async def take(self, body: bytes, *, last: bool) -> Verdict | None:
         """Read part of the application's body, and pass on what may leave."""
@@ -93,10 +84,10 @@ class Outbound:
         try:
             async with asyncio.timeout(patience):
                 if not self._gate.started:
-                    headers, body = error_response(error, inner_headers)
+                    headers, body = error_response(error, inner_headers, kind=kind)
                     return await self._gate.finish(body, status=status, headers=headers)
-                if self.is_events:
-                    event = error_event(kind, error)
+                event = self.reading.ending(error) if self.reading is not None else None
+                if event is not None:
                     return await self._gate.finish(event, status=self._status, headers=self._success_headers())
         except (TimeoutError, OSError):  # the client does not read, or has just left
             return False
@@ -113,4 +104,4 @@ class Outbound:
         effective, asked = self._ticket.effective_max_tokens, self._ticket.max_tokens
         if effective is not None and asked is not None and effective < asked:
             extra.append((b"x-lastword-effective-max-tokens", str(effective).encode()))
-        return success_headers(self._headers, request_id=self._request_id, extra=extra)
+        return with_request_id([*self._headers, *extra], self._request_id, kind=self._kind)

@@ -7,47 +7,83 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from lastword._classify import ErrorInfo, error_body
-from lastword_shim.protocol.wire import MESSAGES, RESPONSES, Headers
+from lastword._codes import CODES, Code
+from lastword_shim.protocol.wire import MESSAGES, Headers
 
 _OWN_HEADERS: Final = frozenset({
     b"x-request-id", b"x-should-retry", b"retry-after", b"retry-after-ms",
 })  # fmt: skip
 _BODY_HEADERS: Final = frozenset({b"content-length", b"content-type", b"content-encoding", b"transfer-encoding"})
+_ANTHROPIC_ID: Final = b"request-id"
+# Anthropic's words for what went wrong; what is not here is ``api_error`` from 500 on and ``invalid_request_error`` below.
+_ANTHROPIC_TYPES: Final = {
+    Code.UNAUTHORIZED: "authentication_error",
+    Code.PERMISSION_DENIED: "permission_error",
+    Code.MODEL_NOT_FOUND: "not_found_error",
+    Code.NOT_FOUND: "not_found_error",
+    Code.REQUEST_TOO_LARGE: "request_too_large",
+    Code.RATE_LIMIT_EXCEEDED: "rate_limit_error",
+    Code.QUOTA_EXCEEDED: "rate_limit_error",
+    Code.QUEUE_OVERLOADED: "overloaded_error",
+    Code.QUEUE_TIMEOUT: "overloaded_error",
+    Code.MODEL_LOADING: "overloaded_error",
+    Code.SERVER_SHUTTING_DOWN: "overloaded_error",
+    Code.CANCELLED: "api_error",  # 499, but no fault of the request
+}
 
 
-def error_event(kind: str, info: ErrorInfo) -> bytes:
-    """The terminal event of a failed stream, in the words of the endpoint's protocol."""
-    body = error_body(info)
-    if kind == MESSAGES:
-        return _event({"type": "error", **body, "request_id": info.request_id}, name="error")
-    if kind == RESPONSES:
-        return _event({**body["error"], "type": "error"}, name="error")  # flat there
-    return _event(body)
+def error_event(info: ErrorInfo) -> bytes:
+    """The terminal event of a failed stream where events have no names (ERR-1)."""
+    return event(error_body(info))
 
 
-def error_response(info: ErrorInfo, inner: Iterable[tuple[bytes, bytes]]) -> tuple[Headers, bytes]:
+def messages_error(info: ErrorInfo) -> dict[str, Any]:
+    """The error as a client of Anthropic's reads it, with everything that ours has: body and event alike (MSG-3)."""
+    status = CODES[Code(info.code)].http_status or 500
+    broad = "api_error" if status >= 500 else "invalid_request_error"
+    error = {**error_body(info)["error"], "type": _ANTHROPIC_TYPES.get(Code(info.code), broad)}
+    return {"type": "error", "error": error, "request_id": info.request_id}
+
+
+def responses_failed(info: ErrorInfo, response: Mapping[str, Any] | None, sequence_number: int) -> bytes:
+    """The terminal event of a failed Responses stream (RSP-3).
+
+    ``response`` is the last that the stream told; None before it has told any, for which there is the flat form.
+    Either has the error as ``error`` too: stock SDKs raise on that, and would take the event for one like any other.
+    """
+    error = error_body(info)["error"]
+    if response is None:
+        flat = {**error, "type": "error", "sequence_number": sequence_number}
+        return event({**flat, "error": error}, name="error")
+    failed = {**response, "status": "failed", "error": error, "incomplete_details": None}
+    data = {"type": "response.failed", "sequence_number": sequence_number, "response": failed, "error": error}
+    return event(data, name="response.failed")
+
+
+def error_response(info: ErrorInfo, inner: Iterable[tuple[bytes, bytes]], *, kind: str = "") -> tuple[Headers, bytes]:
     """Headers and body of a failed answer; ``inner`` are the engine's headers, kept but for those of its body."""
-    body = json.dumps(error_body(info)).encode()
+    body = json.dumps(messages_error(info) if kind == MESSAGES else error_body(info)).encode()
     headers = [(name, value) for name, value in inner if name.lower() not in _OWN_HEADERS | _BODY_HEADERS]
     headers += [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
     headers.append((b"x-should-retry", b"true" if info.should_retry else b"false"))
     if info.retry_after is not None:
         headers.append((b"retry-after", str(max(1, math.ceil(info.retry_after))).encode()))
         headers.append((b"retry-after-ms", str(math.ceil(info.retry_after * 1000)).encode()))
-    headers.append((b"x-request-id", (info.request_id or "").encode()))
-    return headers, body
+    return with_request_id(headers, info.request_id or "", kind=kind), body
 
 
-def success_headers(inner: Iterable[tuple[bytes, bytes]], *, request_id: str, extra: Headers) -> Headers:
-    """The engine's headers with exactly one request id."""
-    kept = [(name, value) for name, value in inner if name.lower() != b"x-request-id"]
-    return [*kept, *extra, (b"x-request-id", request_id.encode())]
+def with_request_id(headers: Iterable[tuple[bytes, bytes]], request_id: str, *, kind: str) -> Headers:
+    """The headers with exactly one request id; Anthropic's clients look for it under its own name too."""
+    names = (_ANTHROPIC_ID, b"x-request-id") if kind == MESSAGES else (b"x-request-id",)
+    kept = [(name, value) for name, value in headers if name.lower() not in names]
+    return [*kept, *((name, request_id.encode()) for name in names)]
 
 
-def _event(data: dict[str, Any], *, name: str = "") -> bytes:
+def event(data: Mapping[str, Any], *, name: str = "") -> bytes:
+    """One server-sent event."""
     head = f"event: {name}\n" if name else ""
     return f"{head}data: {json.dumps(data)}\n\n".encode()

@@ -1,30 +1,27 @@
 """How the application's answer is read: what of it may leave, and when it is decided how the exchange ended.
 
-Pure: bytes in, bytes that may leave and perhaps a verdict out.  Streams and bodies of the chat and completions
-endpoints are judged by the SDK's own state machine; all else is passed on as it comes.
+Pure: bytes in, bytes that may leave and perhaps a verdict out.  Here are the streams of chat and completions, which
+the SDK's own state machine judges, whole bodies, and what is passed on unread; streams of named events are in
+``events``, ``responses`` and ``messages``.
 """
 
 from __future__ import annotations
 
 import json
-import re
+import zlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
 from lastword._classify import ErrorInfo, classify_frame, classify_response, make_error
 from lastword._codes import FINISH_REASONS, Code
 from lastword._completeness import StreamTracker
 from lastword._sse import MAX_EVENT_BYTES, SSEDecoder
+from lastword_shim.protocol.endings import error_event
 from lastword_shim.protocol.frames import FrameSplitter
 
 MAX_ERROR_BYTES: Final = 1024 * 1024
 """How much of an error's body is read; the rest tells nothing more."""
-
-
-_ERROR_NAMES: Final = frozenset({"error", "response.failed"})
-_SAYS_DELTA: Final = re.compile(r'\s*\{\s*"type"\s*:\s*"[\w.]*delta"')
-_SAYS_ERROR: Final = re.compile(r'\s*\{\s*"(?:error"|type"\s*:\s*"(?:error|response\.failed)")')
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +55,9 @@ class Reading(Protocol):
 
     def cut(self, error: ErrorInfo | None) -> Verdict:
         """The application stopped in the middle, with an exception or without a word."""
+
+    def ending(self, error: ErrorInfo) -> bytes | None:
+        """What tells ``error`` where the answer has begun; None where it has no place for one."""
 
 
 class StreamReading:
@@ -95,7 +95,11 @@ class StreamReading:
 
     def cut(self, error: ErrorInfo | None) -> Verdict:
         """An exception's own error is better than that the stream stopped."""
-        return Verdict(error=error or self._tracker.end("truncated") or _stopped(), silent=True)
+        return Verdict(error=error or self._tracker.end("truncated") or stopped(), silent=True)
+
+    def ending(self, error: ErrorInfo) -> bytes:
+        """An unnamed event."""
+        return error_event(error)
 
     def _is_fine(self, frame: bytes) -> bool:
         tracker = self._tracker
@@ -121,13 +125,37 @@ class StreamReading:
         return Verdict(error=error, silent=self._tracker.error is None)
 
 
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What a whole answer turned out to be; ``error`` None is success."""
+
+    error: ErrorInfo | None = None
+    finish_reasons: Mapping[int, str | None] = field(default_factory=dict)
+    usage: Mapping[str, Any] | None = None
+
+
+Judge = Callable[[object], Judged]
+"""Looks at the parsed body of a whole answer that has no error's shape."""
+
+
+def judge_choices(choices: int) -> Judge:
+    """For chat and completions: ``choices`` must all have finished (ANS-3)."""
+
+    def judge(parsed: object) -> Judged:
+        tracker = StreamTracker(expected_choices=choices)
+        tracker.accept_body(parsed)
+        return Judged(tracker.end("complete"), tracker.finish_reasons, tracker.usage)
+
+    return judge
+
+
 class WholeReading:
     """A body that leaves in one piece once it is known what it is: an error of any route, or a judged answer."""
 
-    def __init__(self, *, status: int, headers: Mapping[str, str], choices: int | None) -> None:
+    def __init__(self, *, status: int, headers: Mapping[str, str], judge: Judge | None) -> None:
         self._status = status
         self._headers = headers
-        self._choices = choices
+        self._judge = judge
         self._parts: list[bytes] = []
         self._size = 0
         self.finish_reasons: Mapping[int, str | None] = {}
@@ -144,25 +172,30 @@ class WholeReading:
         """What came so far still says what kind of error it was to be."""
         if error is None and self._status >= 400:
             return self._verdict()
-        return Verdict(error=error or _stopped())
+        return Verdict(error=error or stopped())
+
+    def ending(self, error: ErrorInfo) -> None:
+        """None: half a body of JSON has no place for an error."""
 
     def _verdict(self) -> Verdict:
         body = b"".join(self._parts)
-        error = classify_response(self._status, self._headers, body) if self._status >= 400 else self._judge(body)
+        if self._status >= 400:
+            readable = decoded(body, self._headers.get("content-encoding", ""))
+            return Verdict(error=classify_response(self._status, self._headers, readable))
+        error = self._look(body)
         return Verdict(last=body) if error is None else Verdict(error=error)
 
-    def _judge(self, body: bytes) -> ErrorInfo | None:
+    def _look(self, body: bytes) -> ErrorInfo | None:
         try:
             parsed = json.loads(body)
         except (ValueError, RecursionError):
             return make_error(Code.MALFORMED_RESPONSE, "the answer is no JSON")
         error = classify_frame("", parsed)
-        if error is not None:
+        if error is not None or self._judge is None:
             return error
-        tracker = StreamTracker(expected_choices=self._choices or 1)
-        tracker.accept_body(parsed)
-        self.finish_reasons, self.usage = tracker.finish_reasons, tracker.usage
-        return tracker.end("complete")
+        judged = self._judge(parsed)
+        self.finish_reasons, self.usage = judged.finish_reasons, judged.usage
+        return judged.error
 
 
 class PassReading:
@@ -181,40 +214,10 @@ class PassReading:
 
     def cut(self, error: ErrorInfo | None) -> Verdict:
         """Nothing is known about what was to come."""
-        return Verdict(error=error or _stopped())
+        return Verdict(error=error or stopped())
 
-
-class NamedReading(PassReading):
-    """A stream of a protocol that names its events (Responses, Messages): passed on unjudged, but an error event among
-    them is the end, and said in our words."""
-
-    def __init__(self, *, on_content: Callable[[], None]) -> None:
-        super().__init__(on_content=on_content)
-        self._frames = FrameSplitter()
-        self._decoder = SSEDecoder()
-
-    def feed(self, body: bytes, *, last: bool) -> tuple[bytes, Verdict | None]:
-        """Events leave whole; the first that is an error decides."""
-        frames = self._frames.feed(body)
-        if last or self._frames.held > MAX_EVENT_BYTES:
-            frames.append(self._frames.rest())
-        for number, frame in enumerate(frames):
-            for data, name in self._decoder.feed(frame):
-                error = self._error(data, name)
-                if error is not None:
-                    return b"".join(frames[:number]), Verdict(error=error)
-                if self._on_content is not None and (name.endswith("delta") or _SAYS_DELTA.match(data)):
-                    self._on_content()  # these protocols begin with events that tell of no token
-        leaving = b"".join(frames)
-        return (b"", Verdict(last=leaving)) if last else (leaving, None)
-
-    def _error(self, data: str, name: str) -> ErrorInfo | None:
-        if name not in _ERROR_NAMES and not _SAYS_ERROR.match(data):
-            return None
-        try:
-            return classify_frame(name, json.loads(data))
-        except (ValueError, RecursionError):
-            return classify_frame(name, data)
+    def ending(self, error: ErrorInfo) -> None:
+        """None: nobody knows what would be understood there."""
 
 
 def _fails(chunk: Mapping[str, Any]) -> bool:
@@ -225,5 +228,19 @@ def _fails(chunk: Mapping[str, Any]) -> bool:
     return False
 
 
-def _stopped() -> ErrorInfo:
+def stopped() -> ErrorInfo:
+    """The application ended before its answer did, and gave no reason."""
     return make_error(Code.INTERNAL_SERVER_ERROR, "the application stopped before its answer was complete")
+
+
+def decoded(body: bytes, encoding: str) -> bytes:
+    """An error's body without its compression, at most `MAX_ERROR_BYTES` of it; empty where it cannot be read."""
+    encoding = encoding.strip().lower()
+    if encoding in {"", "identity"}:
+        return body
+    if encoding not in {"gzip", "x-gzip", "deflate"}:
+        return b""
+    try:
+        return zlib.decompressobj(zlib.MAX_WBITS | 32).decompress(body, MAX_ERROR_BYTES)
+    except zlib.error:
+        return b""

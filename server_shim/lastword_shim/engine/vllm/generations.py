@@ -124,6 +124,8 @@ class Generations:
                 for part in getattr(output, "outputs", ()):
                     key = (request_id, getattr(part, "index", 0))
                     counts[key] = len(getattr(part, "token_ids", ())) + (counts.get(key, 0) if delta else 0)
+                    if reason := getattr(part, "finish_reason", None):
+                        ticket.finish_reasons.add(str(reason))
                 if ticket.queue_seconds is None or getattr(output, "finished", False):
                     read_times(ticket, [getattr(output, "metrics", None)])
                 ticket.produced(sum(counts.values()))
