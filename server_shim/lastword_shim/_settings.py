@@ -101,7 +101,7 @@ class Settings(BaseSettings):
         "HTTP status of ``queue_overloaded``: 429 or 503.", unit="status", default=503
     )
     endpoints: bool = _setting(
-        "The shim's own routes under ``/lastword/``: ``requests``, ``requests/{id}/cancel`` and ``ready``.",
+        "The shim's own routes under ``/lastword/``: ``requests``, ``requests/{id}/cancel``, ``ready`` and ``metrics``.",
         unit="switch",
         default=True,
     )

@@ -18,3 +18,8 @@ def digest(headers: Iterable[tuple[bytes, bytes]]) -> bytes:
         if name in _CARRIERS:
             state.update(b"%d:%s=%d:%s" % (len(name), name, len(value), value))
     return state.digest()
+
+
+def is_named(headers: Iterable[tuple[bytes, bytes]]) -> bool:
+    """Whether there are credentials at all."""
+    return any(name.lower() in _CARRIERS for name, _ in headers)
