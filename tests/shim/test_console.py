@@ -48,10 +48,8 @@ async def test_a_caller_sees_his_own_requests_with_their_states_and_ages() -> No
     assert 0 <= old.pop("since_last_token_ms") < 1000
     assert 0 <= old.pop("queue_time_ms") < 1000
     common = {"endpoint": CHAT, "prompt_tokens": 3, "position": None}
-    assert old == {
-        **common,
-        **{"request_id": "old", "attempt": 2, "model": "m", "stream": True, "state": "generating", "max_tokens": 9},
-    }
+    known = {"request_id": "old", "attempt": 2, "model": "m", "stream": True, "state": "generating", "max_tokens": 9}
+    assert old == {**common, **known}
     unknown = dict.fromkeys(["deadline_left_ms", "since_last_token_ms", "queue_time_ms", "max_tokens"])
     known = {"request_id": "new", "attempt": 1, "model": "m2", "stream": False, "state": "queued"}
     assert new == {**common, **unknown, **known, "completion_tokens": 0}

@@ -14,7 +14,7 @@ import pytest
 from tests.shim.apps import CHAT, answering
 from tests.shim.guarded import NOBODY, A, B, Guarded, cancel, generating, requests, until_state
 from tests.shim.test_timers import WHOLE, Counting, stubborn
-from tests.shim.wire import Answer, serving
+from tests.shim.wire import Answer, Server, serving
 
 from lastword_shim.console import cancelling
 from lastword_shim.exchange import tasks, telling
@@ -37,7 +37,7 @@ async def test_whatever_it_is_doing_it_ends(phase: str, stream: bool, caplog: py
     """By the time of the answer the engine has stopped, the client has been told, and the record is written."""
     app = Guarded()
     headers = A if phase == "generates" else QUEUED
-    bounds = {"max_inflight": 1, "max_queued": 1} if phase == "waits here" else {}
+    bounds: dict[str, Any] = {"max_inflight": 1, "max_queued": 1} if phase == "waits here" else {}
     async with serving(app, engine=Counting(), **bounds) as server, contextlib.AsyncExitStack() as stack:
         if phase == "waits here":
             await stack.enter_async_context(generating(server, "first", B))
@@ -85,6 +85,16 @@ async def test_an_upload_is_ended_too() -> None:
         assert (await server.one_record())["state"] == "cancelled"
 
 
+async def until_blocked(server: Server, app: Guarded) -> None:
+    """Every buffer on the way to the client is full."""
+    (exchange,) = server.shim._core.drain  # type: ignore[union-attr]
+    tokens = -1
+    async with asyncio.timeout(5):
+        while not exchange.is_blocked or app.tokens != tokens:
+            tokens = app.tokens
+            await asyncio.sleep(0.1)
+
+
 async def test_a_client_that_does_not_read_does_not_keep_the_engine_at_work(monkeypatch: pytest.MonkeyPatch) -> None:
     """The engine stops at once; the call answers although the client cannot be told."""
     monkeypatch.setattr(cancelling, "PATIENCE", 0.5)
@@ -94,7 +104,7 @@ async def test_a_client_that_does_not_read_does_not_keep_the_engine_at_work(monk
         headers = {**A, "x-kind": "large", "x-request-id": "x"}
         async with server.connect({"stream": True}, headers=headers) as (reader, _):
             await reader.readuntil(b"\r\n\r\n")
-            await asyncio.sleep(0.3)
+            await until_blocked(server, app)
             began = asyncio.get_running_loop().time()
             answer = await cancel(server, "x")
             assert (answer.status, json.loads(answer.body)["cancelled"]) == (200, 1)
