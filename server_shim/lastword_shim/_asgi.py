@@ -84,15 +84,20 @@ class Shim:
         elif self._console is not None and path.startswith(ROOT):
             await self._console.serve(scope, send, path)
         else:
-            await Exchange(core, scope, receive, send).run(self.app)
+            with core.spanned(scope) as inward:
+                await Exchange(core, inward, receive, send).run(self.app)
 
     async def _lifespan(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if self._fault is not None:
+        fault = self._fault
+        if fault is None:
+            self._attach(scope)
+            if self._core is not None and self._engine is not None:
+                fault = self._engine.fault(self._core.settings)
+        if fault is not None:
             await receive()
-            _log.error("%s", self._fault)
-            await send({"type": "lifespan.startup.failed", "message": f"lastword_shim: {self._fault}"})
+            _log.error("%s", fault)
+            await send({"type": "lifespan.startup.failed", "message": f"lastword_shim: {fault}"})
             return
-        self._attach(scope)
         await self.app(scope, receive, send)
 
     def _attach(self, scope: Scope) -> None:
