@@ -14,6 +14,7 @@ from tests.shim.wire import Answer, Server
 from lastword_shim.engine import current
 
 A, B, NOBODY = {"authorization": "Bearer a"}, {"x-api-key": "b"}, {"authorization": "Bearer wrong"}
+LIST = "/lastword/requests"
 CHALLENGE = (b"www-authenticate", b'Bearer realm="engine"')
 
 
@@ -91,9 +92,13 @@ async def reply(send: Send, status: int, body: object, *headers: tuple[bytes, by
     await send({"type": "http.response.body", "body": json.dumps(body).encode()})
 
 
+async def get(server: Server, path: str = LIST, headers: Mapping[str, str] = A, method: str = "GET") -> Answer:
+    return await server.ask(b"", path=path, method=method, headers=headers)
+
+
 async def requests(server: Server, headers: Mapping[str, str] = A, query: str = "") -> list[dict[str, Any]]:
     """What the caller of these headers has open."""
-    answer = await server.ask(b"", path=f"/lastword/requests{query}", method="GET", headers=headers)
+    answer = await get(server, LIST + query, headers)
     assert answer.status == 200, answer.body
     found: list[dict[str, Any]] = json.loads(answer.body)["requests"]
     return found
