@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any, Final
 from lastword._classify import ErrorInfo, make_error
 from lastword._codes import CODES, Category, Code
 from lastword_shim.account.lifecycle import Lifecycle
-from lastword_shim.admission.refusals import Refusal, shutting_down
+from lastword_shim.admission.refusals import shutting_down
 from lastword_shim.engine import enter
-from lastword_shim.exchange.inbound import ClientLeft, Inbound
+from lastword_shim.exchange.inbound import Inbound
+from lastword_shim.exchange.intake import Intake
 from lastword_shim.exchange.outbound import Outbound
 from lastword_shim.exchange.standing import Standing
 from lastword_shim.exchange.tasks import SideTasks, let_go, stop
@@ -48,8 +49,6 @@ class Exchange(Standing):
         self._timers = Timers(core.settings, self.life)
         self._decided: asyncio.Future[Verdict] = asyncio.get_running_loop().create_future()
         self._hang_up = asyncio.Event()
-        self._admission: asyncio.Task[bytes | None] | None = None
-        self._body_given = False
         self._teller = Teller(core, scope, self._in, self._out)
         self._recorded = False
         self._hold: asyncio.TimerHandle | None = None
@@ -109,42 +108,28 @@ class Exchange(Standing):
     async def _call(self, app: App) -> None:
         fault = self._in.head_fault()
         if fault is not None:
-            self._decide(Verdict(error=fault, by_engine=False))
+            self._refuse(fault)
             return
-        await app(self._in.inward_scope(), self._receive, self._send)
+        intake = Intake(
+            self._in, self._side, self._hang_up, admit=self._admit, refuse=self._refuse, left=self._client_left
+        )
+        await app(self._in.inward_scope(), intake.receive, self._send)
 
-    async def _receive(self) -> Message:
-        """The whole body at the first call, for by then the application has let the caller in; then the disconnect."""
-        if self._admission is None:
-            self._admission = self._side.start(self._admit())
-        if not self._body_given:
-            body = await asyncio.shield(self._admission)  # who gives up waiting for the body does not lose it
-            if body is not None and not self._body_given:
-                self._body_given = True
-                return {"type": "http.request", "body": body, "more_body": False}
-        await self._hang_up.wait()
-        return {"type": "http.disconnect"}
+    async def _admit(self, body: bytes) -> bool:
+        """Take a place for the body, or for the last part of it; whether it may go on."""
+        self.life.model = self._in.ask.model
+        self.life.stream = self._in.ask.stream if self._in.generates else None
+        self.life.asked_at = self.life.clock()
+        self._ticket.max_tokens = self._in.ask.max_tokens
+        self._side.start(self._watch())
+        if not await self._in.take_place(body, self._began, tells=self.shows_tokens, decided=self._decided):
+            return False
+        self.life.queued_at = self.life.clock()
+        self._core.drain.progress.begin(self)
+        return True
 
-    async def _admit(self) -> bytes | None:
-        """Read the body and take a place; None where the request is not let in."""
-        try:
-            body = await self._in.read()
-            self.life.model = self._in.ask.model
-            self.life.stream = self._in.ask.stream if self._in.generates else None
-            self.life.asked_at = self.life.clock()
-            self._ticket.max_tokens = self._in.ask.max_tokens
-            self._side.start(self._watch())
-            if not await self._in.take_place(body, self._began, tells=self.shows_tokens, decided=self._decided):
-                return None
-        except Refusal as refusal:
-            self._decide(Verdict(error=refusal.error, by_engine=False))
-        except ClientLeft:
-            self._client_left()
-        else:
-            self.life.queued_at = self.life.clock()
-            self._core.drain.progress.begin(self)
-            return body
-        return None
+    def _refuse(self, error: ErrorInfo) -> None:
+        self._decide(Verdict(error=error, by_engine=False))
 
     async def _send(self, message: Message) -> None:
         if self._decided.done():
@@ -277,7 +262,7 @@ class Exchange(Standing):
             life.finish_reasons, life.usage = reading.finish_reasons, reading.usage
         self._in.entry.learn(life.prompt_tokens)
         untouched = self._ticket.submitted_at is None and life.first_token_at is None
-        engine_tells = self._core.engine is not None and self._in.generates
+        engine_tells = (self._core.engine is not None and self._in.generates) or self._ticket.refusal is not None
         fixable = error is not None and error.category == Category.FIXABLE
         life.rejected = life.queued_at is None or (untouched and verdict.by_engine and (engine_tells or fixable))
         if verdict.silent:

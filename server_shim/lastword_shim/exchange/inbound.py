@@ -13,9 +13,11 @@ from lastword_shim.admission.refusals import (
     asleep,
     declared_length,
     head_too_large,
+    lost_in_upgrade,
     read_deadline,
     shutting_down,
     too_large,
+    upgraded,
 )
 from lastword_shim.engine import Ticket
 from lastword_shim.exchange.credential import digest
@@ -23,12 +25,14 @@ from lastword_shim.exchange.entry import Entry
 from lastword_shim.protocol.ask import Ask
 from lastword_shim.protocol.depth import too_deep
 from lastword_shim.protocol.routes import route_of
-from lastword_shim.protocol.wire import Receive, Scope
+from lastword_shim.protocol.wire import OTHER, Receive, Scope
 
 if TYPE_CHECKING:
     from lastword_shim._core import Core
 
-_NOT_INWARD: Final = frozenset({b"x-request-id", b"accept-encoding"})  # a compressed answer could not be judged
+_OURS: Final = frozenset({b"x-request-id"})
+_HIDDEN: Final = _OURS | {b"accept-encoding"}
+"""Not sent inwards on routes whose answers are read: a compressed one could not be."""
 
 
 class ClientLeft(Exception):
@@ -56,6 +60,8 @@ class Inbound:
         self.ask = Ask.before_body(self.route)
         self._deadline = read_deadline(self.headers.get("request-timeout-ms"))
         self.deadline_ms = self._deadline if isinstance(self._deadline, int) else None
+        self._content_type = self.headers.get("content-type", "")
+        self._size = 0
         self.entry = Entry(core, self.ticket, self.headers, self.deadline_ms)
 
     @property
@@ -76,7 +82,8 @@ class Inbound:
     def inward_scope(self) -> Scope:
         """The scope for the application: with our id, and without what could send a body past us or hide it from us."""
         scope = dict(self._scope)
-        headers = [(name, value) for name, value in scope["headers"] if name.lower() not in _NOT_INWARD]
+        hidden = _HIDDEN if self.works or self.route.speaks != OTHER else _OURS
+        headers = [(name, value) for name, value in scope["headers"] if name.lower() not in hidden]
         scope["headers"] = [*headers, (b"x-request-id", self.inward_id.encode())]
         scope["extensions"] = {}
         return scope
@@ -88,39 +95,53 @@ class Inbound:
         size += len(self._scope.get("raw_path") or self._scope["path"]) + len(self._scope.get("query_string", b""))
         return head_too_large(size, limit) if limit is not None and size > limit else None
 
-    async def read(self) -> bytes:
-        """The whole body.
+    @property
+    def is_read_whole(self) -> bool:
+        """Whether the body must be looked at before the application has it: a generation's, and JSON for the engine."""
+        return self.generates or (self.works and "json" in self._content_type.lower())
+
+    async def read(self) -> tuple[bytes, bool]:
+        """The whole body, and that no more comes.
 
         Raises:
             Refusal: it is not to be let in.
             ClientLeft: it never came.
         """
-        limit = self._core.settings.max_body_bytes
-        self._check_the_head(limit)
-        parts = bytearray()
-        while True:
-            message = await self._receive()
-            if message["type"] == "http.disconnect":
-                raise ClientLeft
-            parts += message.get("body", b"")
-            if limit is not None and len(parts) > limit:
-                raise Refusal(too_large(limit))
-            if not message.get("more_body", False):
-                break
+        parts, more = bytearray(), True
+        while more:
+            part, more = await self.part()
+            parts += part
         body = bytes(parts)
-        content_type = self.headers.get("content-type", "")
-        deep = too_deep(body) if self.generates or (self.works and "json" in content_type.lower()) else None
+        deep = too_deep(body)
         if deep is not None:
             raise Refusal(deep)
-        if self.generates:
-            ask = Ask.read(self.route, body, content_type)
-            if isinstance(ask, ErrorInfo):
-                raise Refusal(ask)
-            self.ask = ask
-        return body
+        ask = Ask.read(self.route, body, self._content_type)
+        if isinstance(ask, ErrorInfo):
+            raise Refusal(ask)
+        self.ask = ask
+        return body, False
 
-    def _check_the_head(self, limit: int | None) -> None:
-        core = self._core
+    async def part(self) -> tuple[bytes, bool]:
+        """The next part of the body as the server has it, and whether more comes; raises as `read` does."""
+        message = await self._receive()
+        if message["type"] == "http.disconnect":
+            raise ClientLeft
+        part, more = bytes(message.get("body", b"")), bool(message.get("more_body", False))
+        self._size += len(part)
+        limit = self._core.settings.max_body_bytes
+        if limit is not None and self._size > limit:
+            raise Refusal(too_large(limit))
+        if not more and not self._size and lost_in_upgrade(self.headers):
+            raise Refusal(upgraded())
+        return part, more
+
+    def check_the_head(self) -> None:
+        """Before the body is read.
+
+        Raises:
+            Refusal: it is not to be let in.
+        """
+        core, limit = self._core, self._core.settings.max_body_bytes
         if core.drain.draining:
             raise Refusal(shutting_down())
         if isinstance(self._deadline, ErrorInfo):
@@ -146,8 +167,7 @@ class Inbound:
             Refusal: there is none for it, or the engine has fallen asleep.
         """
         if self.works:
-            content_type = self.headers.get("content-type", "")
-            place = self.entry.reserve(body, content_type, began, tells=tells, stream=self.ask.stream)
+            place = self.entry.reserve(body, self._content_type, began, tells=tells, stream=self.ask.stream)
             await asyncio.wait([place.granted, decided], return_when=asyncio.FIRST_COMPLETED)
         if decided.done():
             self.entry.leave()

@@ -47,7 +47,7 @@ class Ask:
 
     @classmethod
     def read(cls, route: Route, body: bytes, content_type: str) -> Ask | ErrorInfo:
-        """Parse a generation request; an error if the body is not JSON though it says so."""
+        """Look at a body that is read whole; an error if it is not JSON though it says so."""
         untold = cls(route.speaks, works=route.works, judged=route.judged)
         try:
             parsed = json.loads(body)
