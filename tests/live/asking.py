@@ -80,6 +80,7 @@ class Asking:
     server: VllmServer
     body: dict[str, Any]
     path: str = COMPLETIONS
+    headers: Mapping[str, str] | None = None
     begun: threading.Event = field(default_factory=threading.Event)
     answer: Answer | None = None
     ended_at: float = 0.0
@@ -91,7 +92,7 @@ class Asking:
 
     def _run(self) -> None:
         try:
-            with connected(self.server, self.body, path=self.path) as connection:
+            with connected(self.server, self.body, path=self.path, headers=self.headers) as connection:
                 response = connection.getresponse()
                 self.begun.set()
                 self.answer = read(response)
