@@ -5,7 +5,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from tests.shim.apps import App, Receive, Scope, Send
 from tests.shim.wire import Answer, conforms
+
+from lastword_shim.engine import current
 
 RESPONSES = "/v1/responses"
 MESSAGES = "/v1/messages"
@@ -80,6 +83,18 @@ MESSAGE_STOP = named("message_stop")
 def message_delta(stop_reason: str | None) -> bytes:
     delta = {"stop_reason": stop_reason, "stop_sequence": None}
     return named("message_delta", delta=delta, usage={"input_tokens": 3, "output_tokens": 2})
+
+
+def engine_says(app: App, *reasons: str) -> App:
+    """The application of an engine that knows how its generations ended."""
+
+    async def told(scope: Scope, receive: Receive, send: Send) -> None:
+        ticket = current()
+        assert ticket is not None
+        ticket.finish_reasons.update(reasons)
+        await app(scope, receive, send)
+
+    return told
 
 
 def read_events(body: bytes) -> list[tuple[str, Any]]:

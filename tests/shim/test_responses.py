@@ -17,6 +17,7 @@ from tests.shim.events import (
     TEXT,
     WHOLE,
     completed,
+    engine_says,
     last_word,
     named,
     read_events,
@@ -24,21 +25,7 @@ from tests.shim.events import (
 )
 from tests.shim.wire import serving
 
-from lastword_shim.engine import current
-
 pytestmark = pytest.mark.anyio
-
-
-def engine_says(app: App, *reasons: str) -> App:
-    """The application of an engine that knows how its generations ended."""
-
-    async def told(scope: Scope, receive: Receive, send: Send) -> None:
-        ticket = current()
-        assert ticket is not None
-        ticket.finish_reasons.update(reasons)
-        await app(scope, receive, send)
-
-    return told
 
 
 @pytest.mark.parametrize("size", [1, 50, 100_000])

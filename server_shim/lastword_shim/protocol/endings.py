@@ -19,7 +19,8 @@ _OWN_HEADERS: Final = frozenset({
 })  # fmt: skip
 _BODY_HEADERS: Final = frozenset({b"content-length", b"content-type", b"content-encoding", b"transfer-encoding"})
 _ANTHROPIC_ID: Final = b"request-id"
-# Anthropic's words for what went wrong; what is not here is ``api_error`` from 500 on and ``invalid_request_error`` below.
+# Anthropic's words for what went wrong.  What is not here is told by its status: 504 is ``timeout_error``, the rest from
+# 500 on ``api_error``, and what is below ``invalid_request_error``.
 _ANTHROPIC_TYPES: Final = {
     Code.UNAUTHORIZED: "authentication_error",
     Code.PERMISSION_DENIED: "permission_error",
@@ -44,7 +45,7 @@ def error_event(info: ErrorInfo) -> bytes:
 def messages_error(info: ErrorInfo) -> dict[str, Any]:
     """The error as a client of Anthropic's reads it, with everything that ours has: body and event alike (MSG-3)."""
     status = CODES[Code(info.code)].http_status or 500
-    broad = "api_error" if status >= 500 else "invalid_request_error"
+    broad = "timeout_error" if status == 504 else "api_error" if status >= 500 else "invalid_request_error"
     error = {**error_body(info)["error"], "type": _ANTHROPIC_TYPES.get(Code(info.code), broad)}
     return {"type": "error", "error": error, "request_id": info.request_id}
 
