@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from lastword import __version__
-from lastword.cli import _conformance, _contract
+from lastword.cli import _conformance, _contract, _report
 
 app = typer.Typer(
     name="lastword",
@@ -18,6 +18,7 @@ app = typer.Typer(
 )
 app.add_typer(_conformance.app, name="conformance")
 app.add_typer(_contract.app, name="contract")
+app.command("report")(_report.report)
 
 
 def _version(wanted: bool) -> None:
