@@ -124,7 +124,8 @@ def test_a_body_nested_too_deep_is_refused_with_the_number() -> None:
 
 def test_breadth_and_brackets_in_strings_are_no_depth() -> None:
     """A long conversation, and one about brackets."""
-    for value in ([[]] * 5000, "[" * 5000, {"a": '\\"[' * 5000}, "\\" + "[" * 5000):
+    values: tuple[object, ...] = ([[]] * 5000, "[" * 5000, {"a": '\\"[' * 5000}, "\\" + "[" * 5000)
+    for value in values:
         assert too_deep(json.dumps(value).encode()) is None
 
 

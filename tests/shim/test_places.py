@@ -270,7 +270,7 @@ async def test_a_correction_that_does_not_fit_changes_nothing() -> None:
     first, second = enter(places, 4), enter(places, 4)
     error = places.correct(second, 7)
     assert error is not None
-    assert (error.code, error.details["prompt_tokens"], error.details["inflight_tokens"]) == ("queue_overloaded", 7, 8)
+    assert (error.code, error.details["prompt_tokens"], error.details["inflight_tokens"]) == ("queue_overloaded", 7, 4)
     assert places.correct(second, 6) is None
     places.leave(first)
     assert places.correct(second, 99) is None  # alone
@@ -287,6 +287,6 @@ async def test_a_correction_that_does_not_fit_changes_nothing() -> None:
         ({}, None),
     ],
 )
-async def test_nobody_waits_unless_it_is_said_how_many_may(settings: dict[str, int], queued: int | None) -> None:
+async def test_nobody_waits_unless_it_is_said_how_many_may(settings: dict[str, Any], queued: int | None) -> None:
     """A bound on what is at work makes a line here, of which an operator must say how long it may be."""
     assert Bounds.of(Settings(**settings)).queued == queued

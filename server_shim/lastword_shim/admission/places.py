@@ -99,7 +99,7 @@ class Places:
                 fits = place not in self._line or len(self._line) == 1
                 fits = fits or _fits(more, self._line_tokens, bounds.queued_tokens)
             if not fits:
-                return self._overloaded(tokens, self._clock())
+                return self._overloaded(tokens, self._clock(), place)
         if place in self._inside:
             self._inside_tokens += more
         if place in self._line:
@@ -185,26 +185,30 @@ class Places:
         first = next(iter(self._line), None)
         return first is not None and now - first.entered_at >= _QUEUES_FROM
 
-    def _overloaded(self, tokens: int, now: float) -> ErrorInfo:
+    def _overloaded(self, tokens: int, now: float, place: Place | None = None) -> ErrorInfo:
         self._turned_away += 1
         self._note_crowding(now)
         turns = len(self._line) + self._turned_away
         seconds = self._turns.seconds(turns, now, abreast=self._abreast)
         wait = self._turns.seconds(len(self._line) + 1, now, abreast=self._abreast)
         estimate = {} if wait is None else {"estimated_wait_ms": round(wait * 1000)}
-        return overloaded({**self._numbers(tokens), **estimate}, pause(seconds, self._rng))
+        return overloaded({**self._numbers(tokens, place), **estimate}, pause(seconds, self._rng))
 
-    def _numbers(self, tokens: int) -> Mapping[str, int]:
-        """What an error tells of the bounds that are set."""
+    def _numbers(self, tokens: int, place: Place | None = None) -> Mapping[str, int]:
+        """What an error tells of the bounds that are set: how others use them, beside whoever is in this ``place``."""
         bounds = self._bounds
         numbers: dict[str, int | None] = {}
+        own = (place in self._inside, place in self._line)
+        own_tokens = 0 if place is None else place.tokens
         if bounds.hold:
-            numbers |= {"inflight": len(self._inside), "max_inflight": bounds.inflight}
-        numbers |= {"waiting": len(self._line), "max_queued": bounds.queued}
+            numbers |= {"inflight": len(self._inside) - own[0], "max_inflight": bounds.inflight}
+        numbers |= {"waiting": len(self._line) - own[1], "max_queued": bounds.queued}
         if bounds.inflight_tokens is not None:
-            numbers |= {"inflight_tokens": self._inside_tokens, "max_inflight_tokens": bounds.inflight_tokens}
+            used = self._inside_tokens - own[0] * own_tokens
+            numbers |= {"inflight_tokens": used, "max_inflight_tokens": bounds.inflight_tokens}
         if bounds.queued_tokens is not None:
-            numbers |= {"waiting_tokens": self._line_tokens, "max_queued_tokens": bounds.queued_tokens}
+            used = self._line_tokens - own[1] * own_tokens
+            numbers |= {"waiting_tokens": used, "max_queued_tokens": bounds.queued_tokens}
         if bounds.inflight_tokens is not None or bounds.queued_tokens is not None:
             numbers["prompt_tokens"] = tokens
         return {name: number for name, number in numbers.items() if number is not None}
