@@ -3,7 +3,7 @@
 Supported: 0.32.x.  vLLM gives middleware no interface for any of this, so each attribute that
 is touched is looked at first; one that is missing switches its feature off with one line in the log.
 
-Touched, all on instances: ``app.state.engine_client`` (AsyncLLM: ``generate``, ``shutdown``,
+Touched, all on instances: ``app.state.engine_client`` (AsyncLLM: ``generate``, ``encode``, ``shutdown``,
 ``vllm_config.model_config.max_model_len``, ``.scheduler_config``, ``.parallel_config``, ``.shutdown_timeout``,
 ``output_processor.request_states``, ``.external_req_ids``,
 ``.update_scheduler_stats``; ``sleep``, ``wake_up``, ``pause_generation``, ``resume_generation``,
@@ -25,6 +25,7 @@ from lastword_shim.engine import Condition, Host, Remark, Ticket
 from lastword_shim.engine.vllm import words
 from lastword_shim.engine.vllm.generations import Generations
 from lastword_shim.engine.vllm.limits import Limits
+from lastword_shim.engine.vllm.poolings import Poolings
 from lastword_shim.engine.vllm.states import States
 from lastword_shim.engine.vllm.stopping import Stopping
 
@@ -41,6 +42,7 @@ class VllmEngine:
     def __init__(self, state: Any) -> None:
         self._client = state.engine_client
         self._generations = Generations(self._client)
+        self._poolings = Poolings(self._client)
         self._states = States(self._client)
         self._limits = Limits(self._client)
         self._stopping = Stopping(self._client, getattr(state, "server", None), processes=self._limits.processes)
@@ -51,6 +53,7 @@ class VllmEngine:
             _log.warning("this is vLLM %s; lastword_shim is written against %s.x", vllm.__version__, SUPPORTED)
         self._limits.attach()
         self._generations.attach()
+        self._poolings.attach()
         self._states.attach()  # after it: its own ``generate`` stands outside
         self._stopping.attach(host, asyncio.get_running_loop())
 

@@ -12,6 +12,7 @@ from vllm.exceptions import VLLMClientError, VLLMValidationError
 
 from lastword_shim.engine import Refused, Ticket, current
 from lastword_shim.engine.vllm.missing import missing
+from lastword_shim.engine.vllm.poolings import prompt_length
 from lastword_shim.engine.vllm.times import read_times
 
 _log: Final = logging.getLogger("lastword_shim")
@@ -94,7 +95,7 @@ class Generations:
             return outputs
         beam = "-beam-" in request_id  # one sub-request a token: its prompt grows, so only the first is looked at
         if not (beam and ticket.prompt_tokens is not None):
-            length = _prompt_length(prompt)
+            length = prompt_length(prompt)
             if length is not None:
                 try:
                     ticket.admit(length, max_model_len=self.max_model_len())
@@ -170,17 +171,6 @@ def _tokens(state: Any) -> int:
     detokenizer: Any = getattr(state, "detokenizer", None)
     counted = detokenizer.num_output_tokens() if hasattr(detokenizer, "num_output_tokens") else None
     return counted if isinstance(counted, int) else 0
-
-
-def _prompt_length(prompt: Any) -> int | None:
-    """Tokens of a rendered prompt: ``prompt_token_ids`` or ``prompt_embeds``, the decoder's of an encoder-decoder."""
-    if isinstance(prompt, Mapping) and prompt.get("type") == "enc_dec":
-        prompt = prompt.get("decoder_prompt")
-    for name in ("prompt_token_ids", "prompt_embeds"):
-        value = prompt.get(name) if isinstance(prompt, Mapping) else getattr(prompt, name, None)
-        if value is not None:
-            return len(value)
-    return None
 
 
 def _note(error: Exception, ticket: Ticket | None) -> None:
