@@ -15,7 +15,7 @@ FIND_PYTHON = python=$$(scripts/environment/find_python) || exit 1
 
 # Live tests measure time on real servers; nothing may run beside them.
 .NOTPARALLEL:
-.PHONY: help demo demo-vllm test unit live check bench scoreboard venv engine clean
+.PHONY: help demo demo-vllm test unit live check bench overload soak scoreboard venv engine clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -46,6 +46,12 @@ check: venv ## linters, types, generated files, house rules
 
 bench: venv ## CPU per chunk: lastword, openai-python, httpx by hand
 	@$(PY) scripts/bench $(BENCH)
+
+overload: venv engine ## real vLLM at twice its capacity, bare, with its own limit and with the shim (7 minutes; docs/overload.md)
+	@$(PY) scripts/overload $(OVERLOAD)
+
+soak: venv ## a thousand streams at once through the shim, a third of them dropped: is anything left behind?
+	@$(PY) scripts/soak $(SOAK)
 
 scoreboard: venv ## play the conformance suite against the implementations that it knows; ONLY=NAME,… for some
 	@$(PY) scripts/scoreboard/play.py --only "$(ONLY)"
