@@ -47,7 +47,8 @@ def start_line(settings: Settings, engine: Engine | None) -> tuple[int, str]:
 
 
 def _warnings(settings: Settings, engine: Engine | None) -> Iterator[str]:
-    if engine is None:
+    holds = Bounds.of(settings).hold
+    if engine is None or not getattr(engine, "counts_tokens", True):
         if settings.context_policy == "clamp":
             yield f"{PREFIX}CONTEXT_POLICY has no effect unless the application reports the length of its prompts"
         half = [f"{PREFIX}{name.upper()}" for name in _NEED_TOKENS if getattr(settings, name) is not None]
@@ -56,7 +57,9 @@ def _warnings(settings: Settings, engine: Engine | None) -> Iterator[str]:
         tokens = [f"{PREFIX}{name.upper()}" for name in _COUNT_TOKENS if getattr(settings, name) is not None]
         if tokens:
             yield f"prompts are measured by their size, and not by their tokens, for {', '.join(tokens)}"
-    if not Bounds.of(settings).hold:
+        if settings.max_queued and not holds:
+            yield f"{PREFIX}MAX_QUEUED without {PREFIX}MAX_INFLIGHT counts a request without a stream until its end"
+    if not holds:
         for name in ("max_queued", "max_queued_tokens"):
             if getattr(settings, name) == 0:
                 yield f"{PREFIX}{name.upper()}=0 without {PREFIX}MAX_INFLIGHT refuses every request to the engine"

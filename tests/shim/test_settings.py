@@ -86,6 +86,15 @@ def test_a_misspelt_variable_is_one_warning_at_start(
             "at the engine only streams are limited by LASTWORD_QUEUE_TIMEOUT, LASTWORD_IDLE_TIMEOUT",
         ),
         (
+            {"max_queued": 5, "max_queued_tokens": 10},
+            None,
+            "engine: unknown; settings: LASTWORD_MAX_QUEUED=5, LASTWORD_MAX_QUEUED_TOKENS=10",
+            (
+                "prompts are measured by their size, and not by their tokens, for LASTWORD_MAX_QUEUED_TOKENS; "
+                "LASTWORD_MAX_QUEUED without LASTWORD_MAX_INFLIGHT counts a request without a stream until its end"
+            ),
+        ),
+        (
             {"max_queued": 0},
             Counting(),
             "engine: Counting; settings: LASTWORD_MAX_QUEUED=0",
