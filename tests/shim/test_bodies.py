@@ -182,7 +182,7 @@ async def test_a_part_is_given_to_one_receiver_only_and_lost_by_none() -> None:
     seen: list[bytes] = []
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
-        impatient = asyncio.create_task(receive())
+        impatient = asyncio.ensure_future(receive())
         await asyncio.sleep(0)
         impatient.cancel()
         first, second = await asyncio.gather(receive(), receive())
