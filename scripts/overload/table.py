@@ -1,0 +1,83 @@
+"""The result as a table: Markdown that is readable in a terminal too."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from overload.arms import Limits, arms
+
+ROWS: tuple[tuple[str, Callable[[Mapping[str, Any]], float | None]], ...] = (
+    ("calls offered", lambda arm: arm["offered_calls"]),
+    ("attempts", lambda arm: arm["attempts"]),
+    ("… of them retries", lambda arm: arm["retries"]),
+    ("refused", lambda arm: arm["refused"]),
+    ("admitted", lambda arm: arm["admitted"]),
+    ("started by the engine", lambda arm: arm["started"]),
+    ("**completed in time**", lambda arm: arm["completed_in_time"]),
+    ("… before the last call came", lambda arm: arm["completed_while_calls_came"]),
+    ("… at the first attempt", lambda arm: arm["completed_at_first_attempt"]),
+    ("disconnected while queued", lambda arm: arm["disconnected_queued"]),
+    ("disconnected while generating", lambda arm: arm["disconnected_generating"]),
+    ("failed otherwise", lambda arm: arm["failed"]),
+    ("tokens generated", lambda arm: arm["generated_tokens"]),
+    ("… useful: in answers that came in time", lambda arm: arm["useful_tokens"]),
+    ("**… wasted**", lambda arm: arm["wasted_tokens"]),
+    ("… wasted, % of all", lambda arm: arm["wasted_share"] * 100),
+    ("prompt tokens computed", lambda arm: arm["prefilled_tokens"]),
+    ("seconds to success, p50", lambda arm: _of(arm, "seconds_to_success", "p50")),
+    ("seconds to success, p95", lambda arm: _of(arm, "seconds_to_success", "p95")),
+    ("ms to a refusal, p50", lambda arm: _of(arm, "seconds_to_refusal", "p50", 1000)),
+    ("ms to a refusal, p95", lambda arm: _of(arm, "seconds_to_refusal", "p95", 1000)),
+)
+
+
+def _of(arm: Mapping[str, Any], name: str, quantile: str, factor: float = 1) -> float | None:
+    spread = arm[name]
+    return None if spread is None else spread[quantile] * factor
+
+
+def table(result: Mapping[str, Any]) -> str:
+    """Medians over the repetitions, and least and most behind them where there are several."""
+    runs = result["runs"]
+    names = list(runs[0]["arms"])
+    titles = {name: arm.title for name, arm in arms(Limits(**result["limits"])).items()}
+    lines = [
+        "| | " + " | ".join(titles[name] for name in names) + " |",
+        "|---|" + "---:|" * len(names),
+    ]
+    for title, read in ROWS:
+        cells = [_cell([read(run["arms"][name]) for run in runs]) for name in names]
+        lines.append(f"| {title} | " + " | ".join(cells) + " |")
+    return "\n".join([*lines, "", *verdict(result)])
+
+
+def _cell(values: Sequence[float | None]) -> str:
+    known = [value for value in values if value is not None]
+    if not known:
+        return "–"
+    middle = _number(statistics.median(known))
+    return middle if len(known) == 1 else f"{middle} ({_number(min(known))} – {_number(max(known))})"
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 100 or value == int(value) else f"{value:.1f}"
+
+
+def verdict(result: Mapping[str, Any]) -> list[str]:
+    """How the shim's arm compares, one line a repetition."""
+    lines = []
+    for run in result["runs"]:
+        found = run["arms"]
+        if not {"bare", "shim"} <= found.keys():
+            continue
+        shim, bare = found["shim"], found["bare"]
+        others = [found[name]["completed_in_time"] for name in ("bare", "limit") if name in found]
+        saved = 1 - shim["wasted_tokens"] / bare["wasted_tokens"] if bare["wasted_tokens"] else 0.0
+        ratio = shim["completed_in_time"] / max(others)
+        lines.append(
+            f"seed {run['seed']}: with the shim {ratio:.2f} × the completed calls of the better of the others, "
+            f"{saved:.0%} less wasted than bare"
+        )
+    return lines

@@ -1,0 +1,111 @@
+"""The experiment's arithmetic: the calls drawn, the limits chosen, the account made, the table shown."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from overload import keeping
+from overload.account import account
+from overload.arms import LANES, Limits, arms, choose
+from overload.callers import Attempt
+from overload.calls import Call, draw
+from overload.capacity import Capacity
+from overload.table import table, verdict
+
+
+def test_the_same_seed_asks_for_the_same_at_every_rate() -> None:
+    slow, fast = (draw(3, rate=rate, seconds=50, patience=8) for rate in (2, 4))
+    assert len(fast) > len(slow) > 60
+    for first, second in zip(slow, fast, strict=False):
+        assert (first.prompt_tokens, first.answer_tokens, first.stream) == (
+            second.prompt_tokens,
+            second.answer_tokens,
+            second.stream,
+        )
+        assert first.at == pytest.approx(2 * second.at)
+
+
+def test_calls_come_at_the_rate_and_callers_of_a_kind_have_its_timeouts() -> None:
+    calls = draw(1, rate=20, seconds=100, patience=10, callers="mixed")
+    assert len(calls) == pytest.approx(2000, rel=0.1)
+    assert {call.timeout for call in calls} == {6, 10, 16}
+    assert {call.timeout for call in draw(1, rate=20, seconds=10, patience=10)} == {10}
+
+
+def test_a_trace_that_was_kept_is_the_same_and_a_broken_one_is_named(tmp_path: Path) -> None:
+    calls = draw(1, rate=5, seconds=10, patience=8)
+    keeping.keep_trace(tmp_path, 1, calls)
+    path = tmp_path / "trace-1.jsonl.gz"
+    assert keeping.load_trace(path) == calls
+    keeping._write(path, [{"number": 1}])
+    with pytest.raises(ValueError, match=r"trace-1.jsonl.gz, line 1 is no call"):
+        keeping.load_trace(path)
+
+
+def test_the_queue_is_as_long_as_the_last_in_it_has_patience_for() -> None:
+    """Five calls a second, 8 s of patience, 4 s for a long answer: 20 may be before it, one of them at the engine."""
+    assert choose(Capacity(5, 2000, 2), patience=8, spare=1) == Limits(LANES + 1, 19)
+    assert choose(Capacity(5, 2000, 2), patience=3, spare=1).queued == 1
+    assert arms(Limits(9, 19))["limit"].args == ("--max-num-queued-reqs", "28")
+
+
+def attempt(call: int, number: int, ending: str, **members: Any) -> Attempt:
+    return Attempt(call, number, at=1.0 + number, stream=True, timeout=8, ending=ending, **members)
+
+
+def test_the_account_adds_up() -> None:
+    """Two calls: one is refused and then answered, the other times out at the engine and in the queue."""
+    calls = [Call(number, number / 2, True, 10, 100, 8, 0) for number in range(2)]
+    attempts = [
+        attempt(0, 1, "refused", seconds=0.01, error="queue_overloaded"),
+        attempt(0, 2, "completed", seconds=2.0, tokens=100),
+        attempt(1, 1, "timed_out", seconds=8.0),
+        attempt(1, 2, "timed_out", seconds=8.0),
+    ]
+    engine = {"generated": 140.0, "prefilled": 20.0, "started": 2.0, "finished": 1.0}
+    column = account(calls, attempts, engine)
+    expected = {
+        "offered_calls": 2,
+        "attempts": 4,
+        "retries": 2,
+        "refused": 1,
+        "admitted": 3,
+        "started": 2,
+        "completed_in_time": 1,
+        "completed_at_first_attempt": 0,
+        "calls_without_answer": 1,
+        "failed": 0,
+        "disconnected": 2,
+        "disconnected_queued": 1,
+        "disconnected_generating": 1,
+        "generated_tokens": 140,
+        "useful_tokens": 100,
+        "wasted_tokens": 40,
+        "wasted_share": 0.2857,
+        "errors": {"queue_overloaded": 1},
+    }
+    assert {name: column[name] for name in expected} == expected
+    assert column["seconds_to_success"] == {"p50": 5.0, "p95": 5.0}
+    assert column["seconds_to_refusal"] == {"p50": 0.01, "p95": 0.01}
+
+
+def test_the_table_has_a_column_an_arm_and_says_how_the_shim_compares() -> None:
+    def column(completed: int, wasted: int) -> dict[str, Any]:
+        attempts = [attempt(number, 1, "completed", seconds=1.0, tokens=100) for number in range(completed)]
+        calls = [Call(number, 0.0, True, 10, 100, 8, 0) for number in range(completed)]
+        engine = {"generated": 100.0 * completed + wasted, "prefilled": 0, "started": completed, "finished": completed}
+        return account(calls, attempts, engine)
+
+    found = {"bare": column(50, 1000), "limit": column(80, 100), "shim": column(88, 50)}
+    result = {"limits": {"inflight": 9, "queued": 19}, "runs": [{"seed": 7, "arms": found}]}
+    assert verdict(result) == [
+        "seed 7: with the shim 1.10 × the completed calls of the better of the others, 95% less wasted than bare"
+    ]
+    lines = table(result).splitlines()
+    assert lines[0] == "| | bare vLLM | vLLM, --max-num-queued-reqs 28 | vLLM with the shim |"
+    assert "| **completed in time** | 50 | 80 | 88 |" in lines
+    result["runs"] = [{"seed": 7, "arms": found}, {"seed": 8, "arms": {**found, "shim": column(90, 50)}}]
+    assert "| **completed in time** | 50 (50 – 50) | 80 (80 – 80) | 89 (88 – 90) |" in table(result).splitlines()
