@@ -45,6 +45,7 @@ class EventReading:
         self._waiting: list[bytes] = []
         self.finish_reasons: Mapping[int, str | None] = {}
         self.usage: Mapping[str, Any] | None = None
+        self.extras: dict[str, Any] = {}
 
     def feed(self, body: bytes, *, last: bool) -> tuple[bytes, Verdict | None]:
         """Events leave whole; the first that is terminal, or the end of the body, decides."""

@@ -20,6 +20,8 @@ from lastword._sse import MAX_EVENT_BYTES, SSEDecoder
 from lastword_shim.protocol.endings import error_event
 from lastword_shim.protocol.frames import FrameSplitter
 
+EXTRAS: Final = ("metrics", "timings")
+"""What engines tell of an answer beside its usage: vLLM's per-request metrics, llama.cpp's timings."""
 MAX_ERROR_BYTES: Final = 1024 * 1024
 """How much of an error's body is read; the rest tells nothing more."""
 
@@ -50,6 +52,10 @@ class Reading(Protocol):
     def usage(self) -> Mapping[str, Any] | None:
         """The last that the answer told."""
 
+    @property
+    def extras(self) -> Mapping[str, Any]:
+        """Members of `EXTRAS` that some engines add to an answer, the last of each."""
+
     def feed(self, body: bytes, *, last: bool) -> tuple[bytes, Verdict | None]:
         """Take part of the body; return what may leave now, and the verdict once there is one."""
 
@@ -69,6 +75,7 @@ class StreamReading:
         self._tracker = StreamTracker(expected_choices=choices)
         self._on_content = on_content
         self._done_frame = b""
+        self.extras: dict[str, Any] = {}
 
     @property
     def finish_reasons(self) -> Mapping[int, str | None]:
@@ -110,6 +117,8 @@ class StreamReading:
                 self._on_content()
             if tracker.terminal == "done":
                 self._done_frame = frame
+            if chunk is not None:
+                keep_extras(chunk, self.extras)
             # A chunk that does nothing but say "abort" would be read as an end by clients that know no better.
             if chunk is not None and not tracker.progressed and _fails(chunk):
                 return False
@@ -160,6 +169,7 @@ class WholeReading:
         self._size = 0
         self.finish_reasons: Mapping[int, str | None] = {}
         self.usage: Mapping[str, Any] | None = None
+        self.extras: dict[str, Any] = {}
 
     def feed(self, body: bytes, *, last: bool) -> tuple[bytes, Verdict | None]:
         """Nothing leaves before the end."""
@@ -193,6 +203,8 @@ class WholeReading:
         error = classify_frame("", parsed)
         if error is not None or self._judge is None:
             return error
+        if isinstance(parsed, dict):
+            keep_extras(parsed, self.extras)
         judged = self._judge(parsed)
         self.finish_reasons, self.usage = judged.finish_reasons, judged.usage
         return judged.error
@@ -205,6 +217,7 @@ class PassReading:
         self._on_content = on_content
         self.finish_reasons: Mapping[int, str | None] = {}
         self.usage: Mapping[str, Any] | None = None
+        self.extras: dict[str, Any] = {}
 
     def feed(self, body: bytes, *, last: bool) -> tuple[bytes, Verdict | None]:
         """Everything leaves at once."""
@@ -226,6 +239,13 @@ def _fails(chunk: Mapping[str, Any]) -> bool:
         if reason and (known := FINISH_REASONS.get(str(reason))) is not None and known.code is not None:
             return True
     return False
+
+
+def keep_extras(answer: Mapping[str, Any], extras: dict[str, Any]) -> None:
+    """Add to ``extras`` what ``answer``, or a chunk of it, has of `EXTRAS`."""
+    for name in EXTRAS:
+        if name in answer:
+            extras[name] = answer[name]
 
 
 def stopped() -> ErrorInfo:

@@ -15,7 +15,7 @@ from lastword._codes import Code
 from lastword_shim.protocol.endings import event, responses_failed
 from lastword_shim.protocol.events import EventReading, Leave, malformed
 from lastword_shim.protocol.finishes import engine_fault
-from lastword_shim.protocol.readings import Judge, Judged, Verdict
+from lastword_shim.protocol.readings import Judge, Judged, Verdict, keep_extras
 from lastword_shim.protocol.wire import RESPONSES
 
 _REASONS: Final = {"max_output_tokens": "length"}
@@ -85,6 +85,7 @@ class ResponsesReading(EventReading):
         status = str(response.get("status") or kind.removeprefix("response."))
         judged = _judge(response, self._engine_says, status=status)
         self.finish_reasons, self.usage = judged.finish_reasons, judged.usage
+        keep_extras(response, self.extras)
         if judged.error is not None:
             return Verdict(error=judged.error)
         if status == "incomplete" and kind != "response.incomplete":
