@@ -91,7 +91,9 @@ def _last_word(told: bytes) -> str | None:
 def _record(
     request_id: str, attempt: int, model: str, wall: datetime, seconds: float, word: str | None, told: bytes
 ) -> dict[str, Any]:
-    names = json.loads((Path(__file__).parents[2] / "contract/schemas/record.json").read_text(encoding="utf-8"))["required"]
+    names = json.loads((Path(__file__).parents[2] / "contract/schemas/record.json").read_text(encoding="utf-8"))[
+        "required"
+    ]
     known: Mapping[str, Any] = {
         "request_id": request_id, "attempt": attempt, "side": "client", "model": model, "endpoint": PATH, "stream": True,
         "received_at": wall.isoformat().replace("+00:00", "Z"), "state": "failed" if word else "completed",
@@ -102,7 +104,9 @@ def _record(
     return {name: known.get(name) for name in names}
 
 
-async def evening(folder: Path, name: str, *, requests: int = 150, rate: float = 60, **limits: Any) -> tuple[Path, Path]:
+async def evening(
+    folder: Path, name: str, *, requests: int = 150, rate: float = 60, **limits: Any
+) -> tuple[Path, Path]:
     """Play one and give its records: the server's file and the clients'."""
     records, seen = folder / f"{name}.jsonl", folder / f"{name}-clients.jsonl"
     async with serving(SharedEngine(), records=str(records), **limits) as server:

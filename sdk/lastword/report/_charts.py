@@ -143,7 +143,9 @@ def _percent(share: float) -> str:
 
 
 def _edge(at: float) -> str:
-    return "first" if at < 0.02 else "last" if at > 0.98 else "inner"
+    if at < 0.02 or at > 0.98:
+        return "first" if at < 0.5 else "last"
+    return "inner" if 0.28 < at < 0.72 else "aside"  # which has no room on a telephone
 
 
 def many(number: float, word: str) -> str:

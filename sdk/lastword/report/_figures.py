@@ -51,7 +51,7 @@ def _over_time(sides: Sequence[Side], names: Sequence[str], offset: int, title: 
 
 def _rates(side: Side, offset: int, number: int) -> list[tuple[float, float, list[float]]]:
     """Begin, width (s) and sums of each bin."""
-    width = float(side.timeline.width)
+    width = side.timeline.width
     return [(begin, width, sums[offset : offset + number]) for begin, sums in side.timeline.bins()]
 
 
@@ -70,14 +70,13 @@ def _timed(
     for begin, width, sums in bars:
         parts = [sums[index] for index in keep]
         told = ", ".join(f"{name} {say.count(part)}" for name, part in zip(shown, parts, strict=True) if part)
-        until = say.moment(begin + width)
-        says = f"{say.moment(begin):%H:%M:%S} – {until:%H:%M:%S}: {told or 'nothing'}"
+        says = f"{_clock(begin)} – {_clock(begin + width)}: {told or 'nothing'}"
         rates = tuple(part / width for part in parts)
         drawn.append(Bar((begin - first) / (last - first), width / (last - first), rates, says))
     totals = [sum(sums[index] for _, _, sums in bars) for index in keep]
     told = ", ".join(f"{say.count(total)} {name}" for name, total in zip(shown, totals, strict=True))
     says = f"{which + ': ' if which else ''}{word}s over time from {say.span(first, last)}: {told or 'none'}."
-    return Panel(which, drawn, apart(moments(first, last), 0.12), most, says)
+    return Panel(which, drawn, moments(first, last), most, says)
 
 
 def _rows(which: str, bars: Sequence[tuple[float, float, list[float]]], keep: Sequence[int]) -> Iterator[list[str]]:
@@ -86,7 +85,7 @@ def _rows(which: str, bars: Sequence[tuple[float, float, list[float]]], keep: Se
     for start in range(0, len(bars), together):
         some = bars[start : start + together]
         sums = [sum(each[2][index] for each in some) for index in keep]
-        begin = f"{say.moment(some[0][0]):%Y-%m-%d %H:%M:%S}"
+        begin = f"{say.moment(some[0][0]):%Y-%m-%d} {_clock(some[0][0])}"
         yield [f"{which} {begin}".strip(), *map(say.count, sums)]
 
 
@@ -126,6 +125,11 @@ def _decades(sketch: Sketch) -> dict[int, int]:
 
 def _bound(place: int) -> str:
     return say.milliseconds(10 ** (place / _PARTS)) if place else "0"
+
+
+def _clock(at: float) -> str:
+    shown = say.moment(at)
+    return f"{shown:%H:%M:%S}" if at == int(at) else f"{shown:%H:%M:%S}.{shown.microsecond // 1000:03}"
 
 
 def _names(found: Sequence[object]) -> Sequence[str]:

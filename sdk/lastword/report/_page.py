@@ -65,9 +65,10 @@ def _figures_in_short(accounts: Sequence[Account]) -> Element:
     """What a reader looks for first."""
     sides = [account.main for account in accounts]
     tallies = [side.tally for side in sides]
+    known = [account.pairs.requests(account.side) for account in accounts]
     cards = [
+        ("requests completed", [f"{say.count(each.completed)} of {say.count(each.count)}" for each in known]),
         ("effective completion rate", [say.percent(tally.completion_rate) for tally in tallies]),
-        ("completed", [say.count(tally.completed) for tally in tallies]),
         ("wasted tokens", [say.count(tally.tokens["wasted"]) for tally in tallies]),
         ("useful tokens per second", [say.rate(side.useful_per_second) for side in sides]),
     ]
@@ -90,7 +91,7 @@ def _table(table: Table) -> Element:
     rows = []
     for row in table.rows:
         cells = [
-            tag("td", cell, class_="word" if index < table.words else "number")
+            tag("td", cell.replace(" %", "\u00a0%"), class_="word" if index < table.words else "number")
             for index, cell in enumerate(row.cells[1:], 1)
         ]
         name = tag("th", row.cells[0], scope="row", class_=f"level{row.level}")

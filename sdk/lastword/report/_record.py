@@ -29,7 +29,7 @@ def parse(line: bytes) -> tuple[datetime, dict[str, Any]]:
         NotARecordError: it is none.
     """
     try:
-        record = json.loads(str(line, "utf-8"))
+        record = json.loads(str(line, "utf-8").rstrip())
     except RecursionError:
         raise NotARecordError("no JSON that can be read") from None
     except ValueError as error:

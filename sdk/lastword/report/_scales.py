@@ -15,6 +15,7 @@ _STEPS: Final = (
     *(2 * 86400, 7 * 86400, 28 * 86400, 91 * 86400, 365 * 86400, 3650 * 86400, 36500 * 86400, 365000 * 86400),
 )
 MOST_TICKS: Final = 6
+_ROOM: Final = 0.13  # of an axis, for a word
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,20 +40,22 @@ def heights(most: float) -> list[Tick]:
 
 
 def moments(first: float, last: float) -> list[Tick]:
-    """Ticks at full minutes, hours, days … between two times (seconds since 1970)."""
+    """Ticks at both ends, and at full seconds, minutes, hours, days … between (seconds since 1970)."""
     length = last - first
     if length <= 0:
         return []
     step = next((step for step in _STEPS if length / step <= MOST_TICKS), _STEPS[-1])
-    start = math.ceil(first / step)
-    places = [number * step for number in range(start, math.floor(last / step) + 1)]
-    days = {moment(each).date() for each in places}
-    return [Tick((each - first) / length, _clock(moment(each), step, len(days) > 1)) for each in places]
+    places = [number * step for number in range(math.ceil(first / step), math.floor(last / step) + 1)]
+    days = moment(first).date() != moment(last).date()
+    fine = min(step, 1) if length < 60 else min(step, 60)
+    inner = [Tick((each - first) / length, _clock(moment(each), step, days)) for each in places]
+    roomy = [tick for tick in inner if _ROOM <= tick.at <= 1 - _ROOM]
+    return [Tick(0, _clock(moment(first), fine, days)), *apart(roomy, _ROOM), Tick(1, _clock(moment(last), fine, days))]
 
 
 def decades(low: int, high: int) -> list[Tick]:
     """Ticks at powers of ten of milliseconds, ``10**low`` to ``10**high``."""
-    words = {0: "1 ms", 1: "10 ms", 2: "100 ms", 3: "1 s", 4: "10 s", 5: "100 s", 6: "1000 s"}
+    words = {0: "≤ 1 ms", 1: "10 ms", 2: "100 ms", 3: "1 s", 4: "10 s", 5: "100 s", 6: "1000 s"}
     return [Tick((each - low) / (high - low), words.get(each, f"10^{each - 3} s")) for each in range(low, high + 1)]
 
 

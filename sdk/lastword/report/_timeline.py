@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from typing import Final
 
 MOST_BINS: Final = 240
+LEAST_WIDTH: Final = 0.125
+"""Seconds; a power of two, so that no bin's bound is rounded."""
 
 
 class Timeline:
@@ -17,7 +19,7 @@ class Timeline:
         self._series = series
         self._bins: dict[int, list[float]] = {}
         self._first = self._last = 0
-        self.width = 1
+        self.width = LEAST_WIDTH
 
     def bin(self, at: float) -> list[float]:
         """The sums of the bin that ``at`` (seconds since 1970) falls into, to be added to."""
@@ -32,7 +34,7 @@ class Timeline:
         """Each bin's begin and sums, those between the first and the last that are empty too."""
         if self._bins:
             for number in range(self._first, self._last + 1):
-                yield float(number * self.width), self._bins.get(number, [0.0] * self._series)
+                yield number * self.width, self._bins.get(number, [0.0] * self._series)
 
     def _reach(self, at: float, number: int) -> int:
         if not self._bins:

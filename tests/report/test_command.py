@@ -1,0 +1,244 @@
+"""`lastword report` as people run it: files, pipes, comparisons, exit statuses."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from tests.report.conftest import Evenings, gone, record, rejected, write
+
+REPORT = [sys.executable, "-m", "lastword.cli", "report"]
+
+
+def report(
+    *arguments: Path | str, given: bytes | None = None, cwd: Path | None = None
+) -> subprocess.CompletedProcess[str]:
+    done = subprocess.run(
+        [*REPORT, *map(str, arguments)], input=given, capture_output=True, cwd=cwd, check=False, timeout=60
+    )
+    return subprocess.CompletedProcess(done.args, done.returncode, done.stdout.decode(), done.stderr.decode())
+
+
+def rows(text: str) -> dict[str, list[str]]:
+    """The lines of a report by their names."""
+    split = (re.split(r"  +", line.strip()) for line in text.splitlines())
+    return {cells[0]: cells[1:] for cells in split}
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return write(tmp_path / "records.jsonl", record(), record(1), rejected(2), gone(3))
+
+
+def test_the_account_of_a_file(path: Path) -> None:
+    """A line for each number; 0: every line was read."""
+    done = report(path)
+    assert (done.returncode, done.stderr) == (0, "")
+    told = rows(done.stdout)
+    assert done.stdout.startswith(f"{path}: 4 attempts of 4 requests, 2026-01-01 18:00:00 – 18:00:04 UTC (4.0 s)\n")
+    assert told["received"] == ["4"]
+    assert told["rejected"] == ["1", "25.0 %"]
+    assert told["completed"] == ["2", "66.7 %"]
+    assert told["disconnected while generating"] == ["1", "33.3 %"]
+    assert told["effective completion rate"] == ["66.7 %"]
+    assert told["wasted: for clients that left"] == ["40", "33.3 %"]
+    assert told["client_disconnected"] == ["cancelled", "1", "25.0 %"]
+    assert "model" not in told
+
+
+def test_with_a_line_for_each_model(path: Path) -> None:
+    """If it is asked for."""
+    assert rows(report(path, "--by-model").stdout)["m"][:4] == ["4", "1", "2", "1"]
+
+
+def test_json_has_the_same_numbers(path: Path) -> None:
+    """Under names that stay."""
+    told = json.loads(report(path, "--json").stdout)
+    assert told["received"] == told["read"] == 4
+    assert (told["completed"], told["wasted_tokens"], told["codes"]["queue_overloaded"]) == (2, 40, 1)
+    assert told["times_ms"]["queue"]["count"] == 3
+    assert sum(told["timeline"]["ended"]["completed"]) == 2
+    assert told["models"]["m"]["received"] == 4
+    assert told["side"] == "server"
+
+
+def test_before_and_after(evenings: Evenings, tmp_path: Path) -> None:
+    """Side by side, with what changed; both sides' records joined."""
+    page = tmp_path / "report.html"
+    given: list[Path | str] = [
+        evenings.after,
+        evenings.after_clients,
+        "--before",
+        evenings.before,
+        "--before",
+        evenings.before_clients,
+    ]
+    done = report(*given, "--html", page)
+    assert (done.returncode, done.stderr) == (0, "")
+    told = rows(done.stdout)
+    assert told["requests"] == ["80", "80", "="]
+    assert told["effective completion rate"][2].startswith("+")
+    assert told["wasted: for clients that left"][2].startswith("−")
+    assert "generation_timeout  client_disconnected  no" in re.sub(r" {3,}", "  ", done.stdout)
+    both = json.loads(report(*given, "--json").stdout)
+    assert both["before"]["wasted_tokens"] > both["after"]["wasted_tokens"]
+    assert sum(each["attempts"] for each in both["after"]["both_sides"]) > both["after"]["received"] * 0.8
+    assert page.stat().st_size > 10_000
+
+
+def test_rotated_and_compressed_files_by_a_pattern_that_no_shell_has_filled_in(tmp_path: Path) -> None:
+    """As those of an option are not."""
+    write(tmp_path / "a.jsonl", record(2))
+    write(tmp_path / "a.jsonl.1", record(1))
+    (tmp_path / "a.jsonl.2.gz").write_bytes(gzip.compress(json.dumps(record()).encode()))
+    write(tmp_path / "b.jsonl", record(3))
+    done = report("b.jsonl", "--before", "a.jsonl*", "--json", cwd=tmp_path)
+    assert json.loads(done.stdout)["before"]["received"] == 3
+
+
+def test_a_pattern_that_the_shell_has_filled_in_behind_before_is_noticed(tmp_path: Path) -> None:
+    """It would count the rest as after."""
+    for suffix in ("", ".1"):
+        write(tmp_path / f"a.jsonl{suffix}", record())
+    done = report("b.jsonl", "--before", "a.jsonl", "a.jsonl.1", cwd=write(tmp_path / "b.jsonl", record()).parent)
+    assert done.returncode == 2
+    assert done.stderr == (
+        "lastword: a.jsonl.1 belongs to the files of --before: put their pattern in quotes, --before 'a.jsonl*'\n"
+    )
+
+
+def test_lines_that_are_no_records_are_told_on_stderr(tmp_path: Path) -> None:
+    """1: there is an account, but not of everything."""
+    path = write(tmp_path / "a.jsonl", record(), '{"request_id": "to')
+    done = report(path)
+    assert done.returncode == 1
+    assert rows(done.stdout)["received"] == ["1"]
+    assert "lastword: 1 line is no record and not counted:" in done.stderr
+    assert f"{path}:2: no JSON" in done.stderr
+
+
+def test_what_a_broken_line_holds_cannot_work_the_terminal(tmp_path: Path) -> None:
+    """It is shown as text."""
+    path = write(tmp_path / "a.jsonl", {**record(), "model": "\x1b[2J\u202emodel"}, '{"received_at": "\x1b[2J"}')
+    done = report(path, "--by-model")
+    assert "\x1b" not in done.stdout + done.stderr
+    assert r"\x1b[2J\u202emodel" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ([], "RECORDS is missing"),
+        (["none.jsonl"], "none.jsonl: no such file"),
+        (["empty.jsonl"], "no record in empty.jsonl"),
+        (["."], "no record in ."),
+        (["a.jsonl", "--since", "soon"], "--since 'soon' is no time: 2026-01-01T18:00"),
+        (["a.jsonl", "--since", "2027-01-01"], "no record in a.jsonl of that time; 1 of other times"),
+        (["a.jsonl", "--html", "a.jsonl"], "--html a.jsonl would take the place of the records"),
+        (["a.jsonl", "--html", "no/r.html"], "cannot be written: No such file or directory"),
+        (["-", "--before", "-"], "standard input can be read once only"),
+    ],
+)
+def test_what_cannot_be_done_is_said(tmp_path: Path, arguments: list[str], said: str) -> None:
+    """2: there is no account."""
+    write(tmp_path / "a.jsonl", record())
+    write(tmp_path / "empty.jsonl")
+    done = report(*arguments, cwd=tmp_path)
+    assert done.returncode == 2
+    assert said in done.stderr.splitlines()[-1]
+    assert done.stdout == ""
+
+
+def test_standard_input_and_a_period(path: Path) -> None:
+    """`cat records.jsonl | lastword report - --since …`."""
+    done = report("-", "--since", "2026-01-01T18:00:01", "--until", "2026-01-01T18:00:03Z", given=path.read_bytes())
+    assert done.stdout.startswith("standard input: 2 attempts of 2 requests, ")
+    assert "; 2 of other times left out\n" in done.stdout
+    assert report("-", "--since", "90m ago", given=path.read_bytes()).returncode == 2
+
+
+def test_older_files_that_were_not_named_are_a_note(path: Path) -> None:
+    """They may be left out on purpose."""
+    write(Path(f"{path}.1"), record(9))
+    done = report(path)
+    assert done.returncode == 0
+    assert done.stderr == f"lastword: note: older records are in {path}.1, which were not asked for\n"
+    assert report(f"{path}.1", path).stderr == ""
+
+
+def test_a_reader_that_has_seen_enough_is_no_error(path: Path) -> None:
+    """`lastword report … | head -1`."""
+    write(path, *({**record(), "model": f"model-{number}"} for number in range(60)))
+    with subprocess.Popen([*REPORT, path, "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.readline()
+        process.stdout.close()
+        assert b"Traceback" not in process.stderr.read()
+
+
+def test_ctrl_c_ends_it_with_a_word(tmp_path: Path) -> None:
+    """And no half a page."""
+    fifo, page = tmp_path / "records", tmp_path / "report.html"
+    os.mkfifo(fifo)
+    with subprocess.Popen([*REPORT, fifo, "--html", page], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        with fifo.open("wb") as sink:  # it has opened its end
+            sink.write(json.dumps(record()).encode() + b"\n")
+            sink.flush()
+            time.sleep(0.1)
+            process.send_signal(signal.SIGINT)
+            _, said = process.communicate(timeout=10)
+    assert (process.returncode, said) == (130, b"lastword: interrupted\n")
+    assert not page.exists()
+
+
+def test_help_teaches_it() -> None:
+    """Without a terminal of any width."""
+    done = subprocess.run(
+        [*REPORT, "--help"], capture_output=True, text=True, check=True, env={**os.environ, "COLUMNS": "120"}
+    )
+    for word in ("LASTWORD_RECORDS", "--before", "--since", "--html", "records.jsonl*", "Exit status"):
+        assert word in done.stdout
+
+
+def test_a_terminal_gets_a_table_and_is_not_overrun(path: Path) -> None:
+    """At 60 columns."""
+    code = f"import pty, sys; sys.exit(pty.spawn({[*REPORT, str(path), '--by-model']!r}) >> 8)"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        check=False,
+        timeout=30,
+        env={**os.environ, "COLUMNS": "60", "TERM": "xterm"},
+    )
+    plain = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", done.stdout.decode())
+    assert "effective completion rate" in plain
+    assert max(len(line.rstrip()) for line in plain.splitlines() if "attempts of" not in line) <= 60
+
+
+def test_a_large_file_takes_little_memory(tmp_path: Path) -> None:
+    """Thirty thousand lines and a limit that they would not fit into as they are."""
+    path = tmp_path / "records.jsonl"
+    with path.open("w", encoding="utf-8") as file:
+        line = json.dumps(record())
+        for number in range(30_000):
+            file.write(line.replace("req-0", f"req-{number}") + "\n")
+    measure = (
+        "import resource, sys; from lastword.cli import main; sys.argv = ['lastword', 'report', sys.argv[1]]\n"
+        "try: main()\n"
+        "finally: print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, file=sys.stderr)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", measure, path], capture_output=True, text=True, check=False, timeout=60
+    )
+    assert rows(done.stdout)["received"] == ["30,000"]
+    assert int(done.stderr) < 120_000, "KiB"
+    assert path.stat().st_size > 20_000_000
