@@ -35,6 +35,7 @@ def test_the_wheel_carries_both_packages_their_types_and_the_whole_contract(whee
     expected = {"lastword/py.typed", "lastword_shim/py.typed"}
     for folder, inside in (("sdk/lastword", "lastword"), ("server_shim/lastword_shim", "lastword_shim")):
         expected |= {f"{inside}/{path.relative_to(ROOT / folder)}" for path in (ROOT / folder).rglob("*.py")}
+    expected |= {f"lastword/report/page/{name}" for name in ("page.html", "style.css")}
     contract = (path for path in (ROOT / "contract").rglob("*") if path.is_file())
     expected |= {f"lastword/contract/{path.relative_to(ROOT / 'contract')}" for path in contract}
     assert expected - names(wheel) == set()

@@ -11,6 +11,8 @@ from tests.shim.apps import DONE, EVENTS, Receive, Scope, Send, answering, chunk
 from tests.shim.test_timers import WHOLE, stubborn
 from tests.shim.wire import serving
 
+from lastword_shim.engine import current
+
 pytestmark = pytest.mark.anyio
 GOOD = chunk("a", finish="stop") + DONE
 
@@ -85,3 +87,27 @@ async def test_stream_is_null_where_nobody_looked(
     async with serving(app, **settings) as server:
         await server.ask(body, path=path)
         assert (await server.one_record())["stream"] is stream
+
+
+@pytest.mark.parametrize("stream", [True, False])
+async def test_what_the_answer_says_of_times_and_tokens_is_in_the_record(stream: bool) -> None:
+    """vLLM's metrics and llama.cpp's timings, of a stream's last chunk or of a whole answer; usage was not asked for."""
+    told: dict[str, Any] = {
+        "metrics": {"queue_time_ms": 40.0, "generation_time_ms": 70.5},
+        "timings": {"cache_n": 2, "prompt_n": 3, "predicted_n": 4, "predicted_ms": 9.0},
+    }
+    whole = {name: value for name, value in WHOLE.items() if name != "usage"}
+    answer = streaming(chunk("a"), chunk(finish="stop", **told), DONE) if stream else answering({**whole, **told})
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        ticket = current()
+        assert ticket is not None
+        ticket.submitted()
+        await answer(scope, receive, send)
+
+    async with serving(app) as server:
+        await server.ask({"model": "m", "stream": stream})
+        record = await server.one_record()
+    assert (record["prompt_tokens"], record["completion_tokens"], record["generation_time_ms"]) == (5, 4, 70.5)
+    assert 40 <= record["queue_time_ms"] < 1000
+    assert record["tokens_after_disconnect"] is None

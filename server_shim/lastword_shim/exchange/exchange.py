@@ -17,6 +17,7 @@ from lastword._codes import CODES, Category, Code
 from lastword_shim.account.lifecycle import Lifecycle
 from lastword_shim.admission.refusals import shutting_down
 from lastword_shim.engine import enter
+from lastword_shim.engine.stated import read_stated
 from lastword_shim.exchange.inbound import Inbound
 from lastword_shim.exchange.intake import Intake
 from lastword_shim.exchange.outbound import Outbound
@@ -92,7 +93,7 @@ class Exchange(Standing):
             raise
         except Exception as error:  # the server's, or a mistake of ours: the server ends it, and the record stays
             self._out.close()
-            self._teller.told = self._teller.told or unexpected(error, self._in.request_id)
+            self._teller.told = self._teller.told or unexpected(error, self._in.request_id, secrets=self._in.secrets)
             self._record(self._decided.result() if self._decided.done() else Verdict(by_engine=False))
             await stop(inner, self._hang_up, self._in.request_id)
             raise
@@ -204,7 +205,7 @@ class Exchange(Standing):
         problem = asyncio.CancelledError() if inner.cancelled() else inner.exception()
         if problem is not None:
             known = self._core.engine.explain(problem) if self._core.engine is not None else None
-            error = escaped(problem, known, self._in.request_id)
+            error = escaped(problem, known, self._in.request_id, secrets=self._in.secrets)
         if self._out.reading is not None:
             return self._out.reading.cut(error)
         return Verdict(error=error or make_error(Code.INTERNAL_SERVER_ERROR, "the application did not answer"))
@@ -260,6 +261,7 @@ class Exchange(Standing):
             error = make_error(Code.CLIENT_DISCONNECTED, CODES[Code.CLIENT_DISCONNECTED].brief)
         if reading is not None:
             life.finish_reasons, life.usage = reading.finish_reasons, reading.usage
+            read_stated(self._ticket, reading.extras)
         self._in.entry.learn(life.prompt_tokens)
         untouched = self._ticket.submitted_at is None and life.first_token_at is None
         engine_tells = (self._core.engine is not None and self._in.generates) or self._ticket.refusal is not None
