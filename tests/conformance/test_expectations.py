@@ -38,6 +38,7 @@ BASES: Mapping[str, Mapping[str, Any]] = {
     },
 }
 LATE = [{"delay_ms": 400}]  # before the answer
+BASES = {**BASES, "two": {**BASES["answer"], "load": {"requests": 2}}}
 WRONG: list[tuple[str, str, Any]] = [
     ("answer", "status", 201),
     ("answer", "headers", {"x-missing": "1"}),
@@ -54,6 +55,7 @@ WRONG: list[tuple[str, str, Any]] = [
     ("answer", "upstream_requests", 2),
     ("answer", "whole_at_least", 2),
     ("answer", "refused_at_least", 1),
+    ("two", "at_work_at_most", 1),
     ("error", "error.code", "context_length_exceeded"),
     ("error", "error.category", "retryable"),
     ("error", "error.retryable", True),
@@ -81,7 +83,7 @@ def slow(base: str) -> dict[str, Any]:
     """A vector whose answer takes a while."""
     vector: dict[str, Any] = deepcopy(dict(BASES[base]))
     vector["requirements"] = []
-    if base in ("answer", "stream"):
+    if base in ("answer", "stream", "two"):
         vector["engine"][0]["before"] = LATE
     return vector
 

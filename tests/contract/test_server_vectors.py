@@ -12,7 +12,7 @@ from lastword import _codes, _contract
 
 VECTORS = list(_contract.vectors("server"))
 SEES_THE_ENGINE = {"engine_idle_within_ms"}
-NEEDS_OUR_ENGINE = {"text", "texts", "tool_calls", "upstream_requests", "first_event_within_ms"}
+NEEDS_OUR_ENGINE = {"text", "texts", "tool_calls", "upstream_requests", "at_work_at_most", "first_event_within_ms"}
 
 
 def calls(vector: dict[str, Any]) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:

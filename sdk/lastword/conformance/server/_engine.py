@@ -53,6 +53,7 @@ class Engine:
         self.host, self.port = "127.0.0.1", port
         self.requests: list[Received] = []
         self.problems: list[str] = []
+        self.most_at_work = 0
         self.case: str | None = None
         self.log: list[Logged] | None = []
         self._script: list[Exchange] = []
@@ -96,7 +97,7 @@ class Engine:
         self, case: str, exchanges: Sequence[Mapping[str, Any]], *, listening: bool = True, then: Then = "refuses"
     ) -> None:
         """Play ``exchanges`` from now on, in order, and ``then`` for requests beyond them."""
-        self.requests, self.problems, self.log, self._asked = [], [], [], 0
+        self.requests, self.problems, self.log, self._asked, self.most_at_work = [], [], [], 0, 0
         self._script, self._then = [parse_exchange(each) for each in exchanges], then
         self.closing.clear()
         self.case = case
@@ -180,6 +181,7 @@ class Engine:
         if named is not None and named != self.case:
             return _STRAY
         self.requests.append(request)
+        self.most_at_work = max(self.most_at_work, self.at_work + 1)  # this one is not at work yet
         place = min(self._asked, len(self._script) - 1) if self._then == "repeats" else self._asked
         self._asked += 1
         if not 0 <= place < len(self._script):

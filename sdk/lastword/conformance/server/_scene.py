@@ -221,6 +221,11 @@ class Scene:
         if wanted is not None and count != wanted:
             verdict = Verdict.OVER_RETRY if count > wanted else Verdict.DETAIL
             yield Fault(verdict, f"{count} requests reached the engine, not {wanted}")
+        at_most = expect.get("at_work_at_most")
+        if at_most is not None and engine.most_at_work > at_most:
+            yield Fault(
+                Verdict.WRONG_CODE, f"the engine had {engine.most_at_work} requests at a time, not {at_most} at most"
+            )
         if not count and self._has_an_answer_of_the_engine():
             yield Fault(Verdict.SILENT, "the engine was not asked: whatever the answer says, it is none of its")
         for problem in engine.problems:
