@@ -7,6 +7,7 @@ which does not fit, nor so high that a picture, which is megabytes of base64 and
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -17,14 +18,19 @@ _FIRST_WORTH: Final = 1024.0  # bytes of prompts that the first rate counts as
 _REMEMBERED: Final = 65536.0  # bytes of prompts that the rate is taken from, roughly
 _LEAST_TOLD: Final = 64  # bytes; what is smaller is mostly braces and the chat template
 _LOWEST, _HIGHEST = 1 / 32, 1.5  # tokens a byte
-_SEARCHED_FROM: Final = 4096  # bytes; media are larger, and small bodies need no search
-_BASE64: Final = rb"[A-Za-z0-9+/_=\\-]*"  # some writers of JSON put a backslash before each slash
-_MEDIA: Final = re.compile(
-    rb"data:[\w.+/\\-]{0,80}(?:;[\w.=+\\-]{1,40}){0,3};base64,(?P<url>" + _BASE64 + rb")"
-    rb'|"(?:data|file_data|b64_json|image_url|image_embeds|audio_embeds|prompt_embeds)"\s*:\s*"(?P<bare>'
-    + _BASE64
-    + rb')"'
-)
+_LEAST_MEDIA: Final = 1024  # bytes of base64; what is smaller may stay text
+_SEARCHED_FROM: Final = 4096  # bytes; small bodies need no search
+# What media begin with, by a part of it that most bodies do not have; some writers of JSON put a backslash before a slash.
+_MEDIA: Final = {
+    b";base64,": re.compile(rb"data:[\w.+/\\-]{0,80}(?:;[\w.=+\\-]{1,40}){0,3};base64,"),
+    **{
+        member: re.compile(member + rb'\s*:\s*"')
+        for member in (
+            *(b'"data"', b'"file_data"', b'"b64_json"', b'"image_url"'),
+            *(b'"image_embeds"', b'"audio_embeds"', b'"prompt_embeds"'),
+        )
+    },
+}
 _NO_TEXT: Final = ("multipart/", "audio/", "image/", "video/", "application/octet-stream")
 
 
@@ -42,12 +48,21 @@ def weigh(body: bytes, content_type: str) -> Weight:
         return Weight(media=1)
     if len(body) < _SEARCHED_FROM:
         return Weight(text=len(body))
-    text, media = len(body), 0
-    for found in _MEDIA.finditer(body):
-        size = len(found["url"] or found["bare"] or b"")
-        if size >= _SEARCHED_FROM // 4:
-            text, media = text - size, media + 1
-    return Weight(text, media)
+    sizes = [size for part, beginning in _MEDIA.items() if part in body for size in _media(body, beginning)]
+    return Weight(text=len(body) - sum(sizes), media=len(sizes))
+
+
+def _media(body: bytes, beginning: re.Pattern[bytes]) -> Iterator[int]:
+    """Bytes of each string that goes on like base64 behind ``beginning``; each byte is looked at once."""
+    found = beginning.search(body)
+    while found is not None:
+        start = found.end()
+        end = body.find(b'"', start)
+        end = len(body) if end < 0 else end
+        is_url = b":" in body[start : start + 9]  # found by its own beginning, if it has data in it
+        if end - start >= _LEAST_MEDIA and not is_url and body.find(b" ", start, end) < 0:
+            yield end - start
+        found = beginning.search(body, end)
 
 
 class Rate:

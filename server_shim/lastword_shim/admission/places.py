@@ -49,6 +49,11 @@ class Places:
         self._looked_at = float("-inf")
 
     @property
+    def count_tokens(self) -> bool:
+        """Whether there is a bound on prompt tokens."""
+        return self._bounds.inflight_tokens is not None or self._bounds.queued_tokens is not None
+
+    @property
     def inside(self) -> int:
         """How many are at the engine."""
         return len(self._inside)
@@ -209,7 +214,7 @@ class Places:
         if bounds.queued_tokens is not None:
             used = self._line_tokens - own[1] * own_tokens
             numbers |= {"waiting_tokens": used, "max_queued_tokens": bounds.queued_tokens}
-        if bounds.inflight_tokens is not None or bounds.queued_tokens is not None:
+        if self.count_tokens:
             numbers["prompt_tokens"] = tokens
         return {name: number for name, number in numbers.items() if number is not None}
 

@@ -50,10 +50,12 @@ class Entry:
         Raises:
             Refusal: others have come first while the body was read, or there is no use in waiting.
         """
-        self._weight = weigh(body, content_type)
-        tokens = self._core.rate.tokens(self._weight)
+        tokens = 1
+        if self._core.places.count_tokens:
+            self._weight = weigh(body, content_type)
+            tokens = self._core.rate.tokens(self._weight)
+            self._ticket.room = self._room
         self._place = self._core.places.enter(tokens, began, tells=tells, patience=self._patience(stream=stream))
-        self._ticket.room = self._room
         return self._place
 
     def leave(self, *, answered: bool = False) -> None:

@@ -13,8 +13,8 @@ from lastword._codes import Code
 MAX_DEPTH: Final = 128
 """Objects and lists inside of each other; the schemas of tools, which nest deepest, have some ten levels."""
 # One that is never closed goes to the end: a pattern that fails there would be tried anew at each quote in it.
-_STRINGS: Final = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)', re.DOTALL)
-_NO_BRACKETS: Final = re.compile(rb"[^\[\]{}]+")
+_STRINGS: Final = re.compile(rb'"[^"]*(?:"|\Z)')
+_NOTHING_ELSE: Final = bytes(set(range(256)) - set(b'[]{}"'))
 _STEP: Final = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1}
 
 
@@ -25,7 +25,8 @@ def too_deep(body: bytes) -> ErrorInfo | None:
     encoding = json.detect_encoding(body)
     if encoding not in {"utf-8", "utf-8-sig"}:
         body = body.decode(encoding, "replace").encode("utf-8", "replace")
-    brackets = _NO_BRACKETS.sub(b"", _STRINGS.sub(b"", body))
+    without_escapes = body.replace(b"\\\\", b"").replace(b'\\"', b"")
+    brackets = _STRINGS.sub(b"", without_escapes.translate(None, _NOTHING_ELSE))
     if max(accumulate(map(_STEP.__getitem__, brackets)), default=0) <= MAX_DEPTH:
         return None
     message = f"The request body is nested more than {MAX_DEPTH} levels deep."
