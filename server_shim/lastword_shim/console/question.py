@@ -7,6 +7,7 @@ import logging
 import secrets
 from typing import Any, Final
 
+from lastword_shim.protocol.redact import loggable_traceback
 from lastword_shim.protocol.wire import App, Headers, Message, Scope
 
 _log: Final = logging.getLogger("lastword_shim")
@@ -66,5 +67,5 @@ class Question:
 def _look(asking: asyncio.Task[Any]) -> None:
     problem = None if asking.cancelled() else asking.exception()
     if problem is not None:
-        what = type(problem).__name__
-        _log.error("the application raised %s when it was asked about a key", what, exc_info=problem)
+        what, where = type(problem).__name__, loggable_traceback(problem)
+        _log.error("the application raised %s when it was asked about a key\n%s", what, where)

@@ -27,6 +27,7 @@ from lastword_shim.exchange.telling import Teller
 from lastword_shim.exchange.timers import Timers
 from lastword_shim.protocol.answer import escaped, unexpected
 from lastword_shim.protocol.readings import Verdict
+from lastword_shim.protocol.redact import as_word
 from lastword_shim.protocol.wire import App, Message, Receive, Scope, Send
 
 if TYPE_CHECKING:
@@ -260,7 +261,8 @@ class Exchange(Standing):
         if error is None and life.gone_at is not None:
             error = make_error(Code.CLIENT_DISCONNECTED, CODES[Code.CLIENT_DISCONNECTED].brief)
         if reading is not None:
-            life.finish_reasons, life.usage = reading.finish_reasons, reading.usage
+            life.finish_reasons = {index: word and as_word(word) for index, word in reading.finish_reasons.items()}
+            life.usage = reading.usage
             read_stated(self._ticket, reading.extras)
         self._in.entry.learn(life.prompt_tokens)
         untouched = self._ticket.submitted_at is None and life.first_token_at is None

@@ -20,7 +20,7 @@ from lastword_shim.admission.refusals import (
     upgraded,
 )
 from lastword_shim.engine import Ticket
-from lastword_shim.exchange.credential import digest
+from lastword_shim.exchange.credential import digest, secrets_in
 from lastword_shim.exchange.entry import Entry
 from lastword_shim.protocol.ask import Ask
 from lastword_shim.protocol.depth import too_deep
@@ -55,6 +55,7 @@ class Inbound:
         self.ticket = Ticket(self.request_id, self.inward_id, clamp=clamp)
         self.attempt = self._attempt()
         self.credential = digest(scope["headers"])
+        self.secrets = secrets_in(scope["headers"])
         self.path = scope["path"].removeprefix(scope.get("root_path", ""))
         self.route = route_of(scope["method"], self.path)
         self.ask = Ask.before_body(self.route)

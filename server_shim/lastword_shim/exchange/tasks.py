@@ -7,6 +7,8 @@ import logging
 from collections.abc import Callable, Coroutine
 from typing import Any, Final, TypeVar
 
+from lastword_shim.protocol.redact import loggable_traceback
+
 _T = TypeVar("_T")
 
 STOP_PATIENCE: Final = 1.0
@@ -60,5 +62,5 @@ async def let_go(application: asyncio.Task[None], hang_up: asyncio.Event, reques
     await asyncio.wait({application})
     problem = None if application.cancelled() else application.exception()
     if problem is not None:
-        what = type(problem).__name__
-        _log.error("request_id=%s the application raised %s after its answer", request_id, what, exc_info=problem)
+        what, where = type(problem).__name__, loggable_traceback(problem)
+        _log.error("request_id=%s the application raised %s after its answer\n%s", request_id, what, where)

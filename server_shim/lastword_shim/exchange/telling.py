@@ -35,7 +35,9 @@ class Teller:
         """Send the verdict's error."""
         core, settings = self._core, self._core.settings
         draining = core.drain.draining
-        context = Context(self._in.request_id, self._in.attempt, draining, settings.overload_status)
+        context = Context(
+            self._in.request_id, self._in.attempt, draining, settings.overload_status, secrets=self._in.secrets
+        )
         self.told, status = settle(self._best(verdict), context)
         said = await self._out.fail(
             self.told,

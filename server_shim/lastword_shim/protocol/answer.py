@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from lastword._classify import ErrorInfo, make_error
 from lastword._codes import CODES, Category, Code, RetryRule
-from lastword_shim.protocol.redact import loggable, scrub
+from lastword_shim.protocol.redact import loggable, loggable_traceback, masked, scrub
 
 _NAME: Final = re.compile(r"[\w.-]{1,64}")
 _NUMBER: Final = re.compile(r"(?<![\w.-])-?(?:0|[1-9]\d{0,17})(?:\.\d{1,17})?(?![\w.]*\w)")  # and not part of a name
@@ -48,10 +48,14 @@ class Context:
     attempt: int
     draining: bool = False
     overload_status: int = 503
+    secrets: tuple[str, ...] = ()
+    """What the caller identified with: said to nobody, whoever repeats it."""
 
 
 def settle(info: ErrorInfo, context: Context) -> tuple[ErrorInfo, int]:
     """The error to send and its HTTP status; what is held back of the engine's words goes to the log."""
+    if context.secrets:
+        info = _unspoken(info, context.secrets)
     code = _seen_here(info, context)
     known = CODES[code]
     status = context.overload_status if code is Code.QUEUE_OVERLOADED else known.http_status or 500
@@ -97,8 +101,10 @@ def _seen_here(info: ErrorInfo, context: Context) -> Code:
 
 def _message(info: ErrorInfo, code: Code, status: int, request_id: str) -> str:
     """Our own words as they are; the engine's only where the caller can act on them, and scrubbed."""
+    if info.raw is None and code == info.code:
+        return info.message if info.origin == "shim" else scrub(info.message) or CODES[code].brief
     if info.raw is None:
-        return info.message if code == info.code else CODES[code].brief
+        return CODES[code].brief
     kept = scrub(info.message) if status < 500 else None
     if kept is None or "<" in kept:
         said = loggable(info.message)
@@ -106,10 +112,18 @@ def _message(info: ErrorInfo, code: Code, status: int, request_id: str) -> str:
     return kept or CODES[code].brief
 
 
+def _unspoken(info: ErrorInfo, secrets: tuple[str, ...]) -> ErrorInfo:
+    details = {
+        name: masked(value, secrets) if isinstance(value, str) else value for name, value in info.details.items()
+    }
+    param = None if info.param is None else masked(info.param, secrets)
+    return replace(info, message=masked(info.message, secrets), param=param, details=details)
+
+
 def _param(name: str | None) -> str | None:
     """The member's name, unless it tells of something else."""
     name = (name or "").removeprefix("body.")
-    return name if name and scrub(name) == name else None
+    return name if name and scrub(name) == name and "<key>" not in name else None
 
 
 def _details(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -134,17 +148,20 @@ def _with_numbers(message: str, details: dict[str, Any]) -> dict[str, Any]:
     return {**details, "numbers": list(found)} if found else details
 
 
-def escaped(error: BaseException, known: ErrorInfo | None, request_id: str) -> ErrorInfo:
+def escaped(
+    error: BaseException, known: ErrorInfo | None, request_id: str, *, secrets: tuple[str, ...] = ()
+) -> ErrorInfo:
     """An exception that came out of the application, ``known`` being what the engine makes of it."""
     if known is None or known.code == Code.INTERNAL_SERVER_ERROR:
-        plain = unexpected(error, request_id)
+        plain = unexpected(error, request_id, secrets=secrets)
         return known or plain
     if known.raw is None:  # else its words are logged where it is settled
-        _log.warning("request_id=%s code=%s %s", request_id, known.code, error)
+        _log.warning("request_id=%s code=%s %s", request_id, known.code, loggable(masked(str(error), secrets)))
     return known
 
 
-def unexpected(error: BaseException, request_id: str) -> ErrorInfo:
+def unexpected(error: BaseException, request_id: str, *, secrets: tuple[str, ...] = ()) -> ErrorInfo:
     """An exception that nobody else could read; its traceback goes to the log."""
-    _log.error("request_id=%s the application raised %s", request_id, type(error).__name__, exc_info=error)
+    where = loggable_traceback(error, secrets)
+    _log.error("request_id=%s the application raised %s\n%s", request_id, type(error).__name__, where)
     return make_error(Code.INTERNAL_SERVER_ERROR, CODES[Code.INTERNAL_SERVER_ERROR].brief, origin="engine")

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import ast
 import re
+import traceback
+from collections.abc import Iterable
 from typing import Any, Final
 
 MAX_MESSAGE: Final = 1000
@@ -22,6 +24,17 @@ _HINTS_OF_INTERNALS: Final = re.compile(
 _GROUPS: Final = r"[0-9a-fA-F]{1,4}(?::[0-9a-fA-F]{1,4})"
 _IPV6: Final = (
     rf"(?<![\w:])(?:{_GROUPS}{{5,7}}|(?:{_GROUPS}{{0,5}})?::{_GROUPS}{{0,5}}|{_GROUPS}{{0,5}}::)(?:%\w+)?(?![\w:])"
+)
+_NAMES: Final = r"(?i:(?:api|access)[-_ ]?key|(?:access|auth|secret)[-_ ]?token|secret|password)"
+_KEYS: Final = tuple(
+    re.compile(pattern)
+    for pattern in (
+        r"\b(?:sk|pk|rk)-[\w-]{16,}",
+        r"\bhf_[A-Za-z0-9]{16,}",
+        r"(?i:(?<=\bbearer ))[\w.~+/-]{8,}=*",
+        # A name for a secret, then a value with a letter in it: a token's number is none.
+        rf"(?P<kept>{_NAMES}[\"']?\s?[=:]\s?[\"']?)(?=[\w.~+/-]*[A-Za-z])[\w.~+/-]{{8,}}",
+    )
 )
 _SCRUBS: Final = tuple(
     (re.compile(pattern), put)
@@ -44,9 +57,16 @@ _SCRUBS: Final = tuple(
         (r"\b(?:[a-z_][\w]*\.){2,}[A-Z]\w*", "<object>"),  # vllm.v1.engine.Thing
     )
 )
+_WORD: Final = re.compile(r"[\w.-]{1,64}")
 _INPUT: Final = re.compile(r"(['\"]input['\"]: ).*", re.DOTALL)
+_INPUT_VALUE: Final = re.compile(r"(\binput_value=)[^\n]*?(, input_type=|\n|$)")  # pydantic's own way to print it
 _PART: Final = re.compile(r"'(loc|msg)': (?:'((?:[^'\\]|\\.)*)'|\"((?:[^\"\\]|\\.)*)\"|\(([^)]*)\))")
 _VALIDATION: Final = re.compile(r"^\d+ validation errors?( for [\w\[\]., ]+)?:?\n")
+
+
+def as_word(text: str) -> str:
+    """An engine's own word if it is one; what is not might be anything."""
+    return text if _WORD.fullmatch(text) else "unreadable"
 
 
 def scrub(message: str) -> str | None:
@@ -56,18 +76,41 @@ def scrub(message: str) -> str | None:
         return _validation(message)
     if _HINTS_OF_INTERNALS.search(message):
         return None
+    message = without_keys(message)
     for pattern, put in _SCRUBS:
         message = pattern.sub(put, message)
+    message = _INPUT_VALUE.sub(r"\1…\2", message)
     message = "".join(char if char.isprintable() else " " for char in message).strip()
     return message[:MAX_MESSAGE] or None
 
 
 def loggable(message: str) -> str:
-    """The message as one log line, without the values that a validation error repeats from the request's body."""
+    """The message as one log line, without keys, and without the values that a validation error repeats from the body."""
     message = message[: 8 * MAX_MESSAGE]
     if _VALIDATION.match(message):
         message = "; ".join(_INPUT.sub(r"\1…}", line) for line in message.splitlines())
-    return message.encode("unicode_escape").decode("ascii")
+    return _INPUT_VALUE.sub(r"\1…\2", without_keys(message)).encode("unicode_escape").decode("ascii")
+
+
+def loggable_traceback(error: BaseException, secrets: Iterable[str] = ()) -> str:
+    """Where ``error`` came from, in lines for the log, without keys and without values of the body."""
+    text = "".join(traceback.format_exception(error))
+    text = _INPUT_VALUE.sub(r"\1…\2", without_keys(masked(text, secrets)))
+    return "\n".join(line.encode("unicode_escape").decode("ascii") for line in text.splitlines())
+
+
+def masked(text: str, secrets: Iterable[str]) -> str:
+    """The text without what the caller itself identified with."""
+    for secret in secrets:
+        text = text.replace(secret, "<key>")
+    return text
+
+
+def without_keys(text: str) -> str:
+    """The text without what looks like a key of anybody's."""
+    for pattern in _KEYS:
+        text = pattern.sub(lambda found: (found.groupdict().get("kept") or "") + "<key>", text)
+    return text
 
 
 def _validation(message: str) -> str | None:

@@ -14,6 +14,7 @@ from lastword_shim.engine import Refused, Ticket, current
 from lastword_shim.engine.vllm.missing import missing
 from lastword_shim.engine.vllm.poolings import prompt_length
 from lastword_shim.engine.vllm.times import read_times
+from lastword_shim.protocol.redact import loggable_traceback
 
 _log: Final = logging.getLogger("lastword_shim")
 SCHEDULER_LAG: Final = 0.5
@@ -176,4 +177,5 @@ def _tokens(state: Any) -> int:
 def _note(error: Exception, ticket: Ticket | None) -> None:
     """Log what vLLM will have shortened by the time that it answers; not what is the caller's own mistake."""
     if ticket is not None and not isinstance(error, VLLMClientError):
-        _log.error("request_id=%s the engine raised %s", ticket.request_id, type(error).__name__, exc_info=error)
+        where = loggable_traceback(error)
+        _log.error("request_id=%s the engine raised %s\n%s", ticket.request_id, type(error).__name__, where)
