@@ -12,6 +12,7 @@ from tests.shim.test_timers import WHOLE, stubborn
 from tests.shim.wire import serving
 
 from lastword_shim.engine import current
+from lastword_shim.engine.embedded import EmbeddedEngine
 
 pytestmark = pytest.mark.anyio
 GOOD = chunk("a", finish="stop") + DONE
@@ -111,3 +112,42 @@ async def test_what_the_answer_says_of_times_and_tokens_is_in_the_record(stream:
     assert (record["prompt_tokens"], record["completion_tokens"], record["generation_time_ms"]) == (5, 4, 70.5)
     assert 40 <= record["queue_time_ms"] < 1000
     assert record["tokens_after_disconnect"] is None
+
+
+async def test_an_engine_that_counts_and_has_made_nothing_says_nought() -> None:
+    """Null would be that nobody knows; on the way in nobody does."""
+    async with serving(EmbeddedEngine(pace=30)) as server:
+        async with server.connect({"model": "embedded", "messages": [], "stream": True}) as (reader, _):
+            await reader.readuntil(b"assistant")
+        record = await server.one_record()
+    told = ("completion_tokens", "tokens_at_disconnect", "tokens_after_disconnect", "disconnect_phase", "wasted")
+    assert [record[name] for name in told] == [0, 0, 0, "queued", False]
+
+
+async def test_tokens_after_the_disconnect_are_counted_and_no_constant() -> None:
+    """An engine that takes a while to stop."""
+
+    class Slow(EmbeddedEngine):
+        async def _generate(self, scope: Any, receive: Any, send: Any) -> None:
+            stop_after = len(scope["headers"][0][1])
+
+            async def deaf() -> Any:
+                message = await receive()
+                if message["type"] == "http.disconnect":
+                    left = self.generation_tokens
+                    while self.generation_tokens < left + stop_after:
+                        await asyncio.sleep(0)
+                return message
+
+            await super()._generate(scope, deaf, send)
+
+    found = []
+    async with serving(Slow(pace=0.001)) as server:
+        for number in (3, 9):
+            body = {"model": "embedded", "messages": [], "stream": True, "max_tokens": 1000}
+            async with server.connect(body, headers={"host": "x" * number}) as (reader, _):
+                await reader.readuntil(b'content": " ')
+            record = await server.one_record(len(found) + 1)
+            found.append(record["tokens_after_disconnect"])
+            assert record["completion_tokens"] == record["tokens_at_disconnect"] + found[-1]
+    assert 3 <= found[0] < found[1]

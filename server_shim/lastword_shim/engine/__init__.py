@@ -103,6 +103,11 @@ class Ticket:
         if self.scheduled_at is None:
             self.scheduled_at = time.monotonic() if at is None else at
 
+    def counting(self) -> None:
+        """The engine counts this exchange's tokens, and there are none yet: that is known, and not only not told."""
+        if self.completion_tokens is None:
+            self.completion_tokens = 0
+
     def produced(self, total: int, at: float | None = None) -> None:
         """The engine has made ``total`` tokens for this exchange so far, all choices together."""
         if total <= (self.completion_tokens or 0):

@@ -75,6 +75,7 @@ def _tell_shim(prompts: list[str], max_model_len: int, *, sequences: int, effect
         raise RefusedError(400, _BAD, str(error), "max_tokens") from error
     ticket.effective_max_tokens = effective
     ticket.submitted(sequences=sequences)
+    ticket.counting()
     ticket.scheduled()
 
 

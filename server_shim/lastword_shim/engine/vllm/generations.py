@@ -74,6 +74,7 @@ class Generations:
                     live[internal] = self._states[internal]
                     ticket.submitted(sequences=0, at=ticket.notes.get("handed_at"))
         if live:
+            ticket.counting()
             ticket.produced(sum(_tokens(state) for state in live.values()))
             read_times(ticket, [getattr(state, "stats", None) for state in live.values()])
         return True
