@@ -141,7 +141,7 @@ async def test_tokens_after_the_disconnect_are_counted_and_no_constant() -> None
 
             await super()._generate(scope, deaf, send)
 
-    found = []
+    found: list[int] = []
     async with serving(Slow(pace=0.001)) as server:
         for number in (3, 9):
             body = {"model": "embedded", "messages": [], "stream": True, "max_tokens": 1000}
