@@ -185,14 +185,16 @@ def _models(accounts: Sequence[Account]) -> Table:
             gone = tally.left_queued + tally.left_generating
             numbers = (tally.received, tally.ends["rejected"], tally.completed, gone)
             tokens = (tally.tokens["useful"], tally.tokens["wasted"], tally.tokens["lost"])
-            median = say.milliseconds(tally.first_token.quantile(0.5))
-            cells = [*map(say.count, numbers), say.percent(tally.completion_rate), *map(say.count, tokens), median]
+            cells = [*map(say.count, numbers), say.percent(tally.completion_rate), *map(say.count, tokens)]
             rows.append(Row((name, *which, *cells)))
     head = (
-        *("model", *_which(accounts), "received", "rejected", "completed", "disconnected", "completion rate"),
-        *("useful tokens", "wasted", "lost", "first token, half within"),
+        *("model", *_which(accounts), "received", "rejected", "completed", "left", "rate"),
+        *("useful", "wasted", "lost"),
     )
-    note = "A model is named by the caller: what is rejected may name one that is not there."
+    note = (
+        "Left: disconnected. Rate: completed of admitted. Then tokens. A model is named by the caller: what is rejected may "
+        "name one that is not there."
+    )
     return Table("By model", note, head, tuple(rows), words=len(_which(accounts)) + 1)
 
 
