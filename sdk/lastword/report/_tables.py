@@ -188,12 +188,12 @@ def _models(accounts: Sequence[Account]) -> Table:
             cells = [*map(say.count, numbers), say.percent(tally.completion_rate), *map(say.count, tokens)]
             rows.append(Row((name, *which, *cells)))
     head = (
-        *("model", *_which(accounts), "received", "rejected", "completed", "left", "rate"),
+        *("model", *_which(accounts), "all", "rejected", "done", "left", "rate"),
         *("useful", "wasted", "lost"),
     )
     note = (
-        "Left: disconnected. Rate: completed of admitted. Then tokens. A model is named by the caller: what is rejected may "
-        "name one that is not there."
+        "All: received. Done: completed. Left: disconnected. Rate: done of admitted. Then tokens. A model is named by the "
+        "caller: what is rejected may name one that is not there."
     )
     return Table("By model", note, head, tuple(rows), words=len(_which(accounts)) + 1)
 
