@@ -165,6 +165,18 @@ def test_standard_input_and_a_period(path: Path) -> None:
     assert report("-", "--since", "90m ago", given=path.read_bytes()).returncode == 2
 
 
+def test_a_pipe_with_a_name(path: Path) -> None:
+    """`lastword report <(zcat records.jsonl.*.gz)`."""
+    reader, sink = os.pipe()
+    os.write(sink, path.read_bytes())
+    os.close(sink)
+    argv = [*REPORT, f"/dev/fd/{reader}"]
+    done = subprocess.run(argv, pass_fds=[reader], capture_output=True, text=True, check=False, timeout=60)
+    os.close(reader)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert rows(done.stdout)["received"] == ["4"]
+
+
 def test_older_files_that_were_not_named_are_a_note(path: Path) -> None:
     """They may be left out on purpose."""
     write(Path(f"{path}.1"), record(9))

@@ -210,3 +210,26 @@ def test_records_of_the_shim_are_all_taken(evenings: Evenings) -> None:
     """Each of them."""
     for path in evenings:
         assert read(path)[1].broken == 0
+
+
+def test_files_that_are_renamed_meanwhile_are_all_read_once(tmp_path: Path) -> None:
+    """A server at work goes on setting its file aside."""
+    base = tmp_path / "records.jsonl"
+    paths = [Path(f"{base}.2"), Path(f"{base}.1"), base]
+    for number, path in enumerate(paths):
+        write(path, record(2 * number), record(2 * number + 1))
+    found = Reading().records([str(path) for path in paths])
+    ids = [next(found)[1]["request_id"]]
+    for older_name, path in zip([Path(f"{base}.3"), *paths], paths, strict=False):
+        path.rename(older_name)
+    write(base, record(99))
+    ids += [each["request_id"] for _, each in found]
+    assert ids == [f"req-{number}" for number in range(6)]
+
+
+def test_more_files_than_may_be_open_at_once(tmp_path: Path) -> None:
+    """They are opened one after the other."""
+    line = json.dumps(record())
+    for number in range(1, 300):
+        Path(f"{tmp_path}/a.jsonl.{number}").write_text(line)
+    assert len(read(*tmp_path.iterdir())[0]) == 299

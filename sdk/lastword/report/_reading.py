@@ -23,6 +23,7 @@ STDIN: Final = "-"
 MOST_BYTES: Final = 1024 * 1024
 """Of a line; a longer one is no record."""
 MOST_NAMED: Final = 10
+_MOST_OPEN: Final = 100  # files
 _A_TIME: Final = 1000  # lines between two words on how far it is
 _SET_ASIDE: Final = re.compile(r"(?P<base>.+?)(?:\.(?P<number>\d+)|-(?P<date>\d{8,14}))?(?:\.gz)?")
 
@@ -57,20 +58,28 @@ class Reading:
                 self.left_out += 1
 
     def _stream(self, paths: Sequence[str]) -> Iterator[Item]:
-        for path in paths:
+        files: Iterable[BinaryIO | None] = (self._opened(path) for path in paths)
+        if len(paths) <= _MOST_OPEN:
+            files = list(files)  # all at once, for a server at work may go on renaming them
+        for path, raw in zip(paths, files, strict=True):
             try:
-                yield from self._file(path)
+                if raw is not None:
+                    yield from self._file(path, raw)
             except (OSError, EOFError, zlib.error) as error:
-                why = getattr(error, "strerror", None) or str(error)
-                self.unreadable.append(f"{named(path)}: {why}")
+                self._not_read(path, error)
 
-    def _file(self, path: str) -> Iterator[Item]:
-        raw = sys.stdin.buffer if path == STDIN else open(path, "rb")  # noqa: SIM115 (closed below)
-        told = 0
+    def _opened(self, path: str) -> BinaryIO | None:
         try:
-            lines = _unpacked(raw)
-            for number, (line, whole) in enumerate(_lines(lines), 1):
-                if number % _A_TIME == 0 and path != STDIN:
+            return sys.stdin.buffer if path == STDIN else open(path, "rb")
+        except OSError as error:
+            self._not_read(path, error)
+            return None
+
+    def _file(self, path: str, raw: BinaryIO) -> Iterator[Item]:
+        told, has_place = 0, raw.seekable()
+        try:
+            for number, (line, whole) in enumerate(_lines(_unpacked(raw)), 1):
+                if number % _A_TIME == 0 and has_place:
                     told, before = raw.tell(), told
                     self.on_progress(told - before)
                 if not line.strip():
@@ -81,10 +90,14 @@ class Reading:
                     self._name(path, number, error)
                 else:
                     yield received.timestamp() + (record["total_time_ms"] or 0) / 1000, received, record
-            self.on_progress(0 if path == STDIN else raw.tell() - told)
+            if has_place:
+                self.on_progress(raw.tell() - told)
         finally:
             if path != STDIN:
                 raw.close()
+
+    def _not_read(self, path: str, error: Exception) -> None:
+        self.unreadable.append(f"{named(path)}: {getattr(error, 'strerror', None) or error}")
 
     def _name(self, path: str, number: int, error: NotARecordError) -> None:
         self.broken += 1
