@@ -127,12 +127,12 @@ def test_a_full_disk_drops_what_memory_cannot_hold_and_leaves_whole_lines(
     with caplog.at_level(logging.WARNING, "lastword_shim"):
         full = 0
         while not caplog.records:
-            writer.put(line(full))
+            writer.put(line(full, 2000))
             full += 1
             until(lambda: writer.idle or caplog.records, "idle writer")
-        for count in range(full, 2000 + full):
-            writer.put(line(count))
-        assert dropped.number > 1000
+        for count in range(full, 200 + full):
+            writer.put(line(count, 2000))
+        assert dropped.number > 100
         written = counts(path)
         assert written == list(range(len(written)))
         lost = dropped.number
@@ -140,7 +140,7 @@ def test_a_full_disk_drops_what_memory_cannot_hold_and_leaves_whole_lines(
         until(lambda: writer.idle, "idle writer")
         writer.put(line(-1))
         writer.close()
-    assert len(counts(path)) == full + 2000 - lost + 1
+    assert len(counts(path)) == full + 200 - lost + 1
     assert counts(path)[-1] == -1
     words = [record.getMessage() for record in caplog.records]
     assert sum("dropped: they come faster" in word for word in words) == 1
