@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 
 from lastword_shim.protocol.wire import Headers, Send
 
@@ -25,15 +26,15 @@ class Gate:
         """Whether a write is waiting for the client to read."""
         return self._lock.locked()
 
-    async def write(self, body: bytes, *, status: int, headers: Headers) -> None:
-        """Send part of a body, after the start if that has not been sent."""
+    async def write(self, body: bytes, *, status: int, headers: Callable[[], Headers]) -> None:
+        """Send part of a body, after the start if that has not been sent: only then are the headers asked for."""
         async with self._lock:
             if not self.ended:
                 await self._start(status, headers)
                 if body:
                     await self._send({"type": "http.response.body", "body": body, "more_body": True})
 
-    async def finish(self, body: bytes, *, status: int, headers: Headers) -> bool:
+    async def finish(self, body: bytes, *, status: int, headers: Callable[[], Headers]) -> bool:
         """Send the last of the body and end; False if it had ended already."""
         async with self._lock:
             if self.ended:
@@ -47,12 +48,12 @@ class Gate:
         """Let nothing more out, though nothing said the end (the client has left, or does not read)."""
         self.ended = True
 
-    async def _start(self, status: int, headers: Headers) -> None:
+    async def _start(self, status: int, headers: Callable[[], Headers]) -> None:
         if not self.started:
             self.started = True  # at once: from here on an error is an event, even while the start waits for the client
             self.status = status
             try:
-                await self._send({"type": "http.response.start", "status": status, "headers": headers})
+                await self._send({"type": "http.response.start", "status": status, "headers": headers()})
             except asyncio.CancelledError:  # whoever was sending has given up; the next one starts
                 self.started = False
                 raise

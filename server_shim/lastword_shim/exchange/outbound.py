@@ -63,18 +63,18 @@ class Outbound:
         assert self.reading is not None
         leaving, verdict = self.reading.feed(body, last=last)
         if leaving:
-            await self._gate.write(leaving, status=self._status, headers=self._success_headers())
+            await self._gate.write(leaving, status=self._status, headers=self._success_headers)
         return verdict
 
     async def stop_holding(self) -> None:
         """Let the status line out: the client may wait for it, and no event has come to tell another."""
-        await self._gate.write(b"", status=self._status, headers=self._success_headers())
+        await self._gate.write(b"", status=self._status, headers=self._success_headers)
 
     async def succeed(self, last: bytes) -> None:
         """End as the application wished."""
         if isinstance(self.reading, WholeReading):
             self._headers.append((b"content-length", str(len(last)).encode()))
-        await self._gate.finish(last, status=self._status, headers=self._success_headers())
+        await self._gate.finish(last, status=self._status, headers=self._success_headers)
 
     async def fail(self, error: ErrorInfo, status: int, *, kind: str, inner_headers: Headers, patience: float) -> bool:
         """End with an error: as an answer of its own, or as the stream's last event; False if it could not be said.
@@ -85,10 +85,10 @@ class Outbound:
             async with asyncio.timeout(patience):
                 if not self._gate.started:
                     headers, body = error_response(error, inner_headers, kind=kind)
-                    return await self._gate.finish(body, status=status, headers=headers)
+                    return await self._gate.finish(body, status=status, headers=lambda: headers)
                 event = self.reading.ending(error) if self.reading is not None else None
                 if event is not None:
-                    return await self._gate.finish(event, status=self._status, headers=self._success_headers())
+                    return await self._gate.finish(event, status=self._status, headers=self._success_headers)
         except (TimeoutError, OSError):  # the client does not read, or has just left
             return False
         finally:

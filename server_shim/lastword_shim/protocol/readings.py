@@ -19,6 +19,7 @@ from lastword._completeness import StreamTracker
 from lastword._sse import MAX_EVENT_BYTES, SSEDecoder
 from lastword_shim.protocol.endings import error_event
 from lastword_shim.protocol.frames import FrameSplitter
+from lastword_shim.protocol.sameness import Sameness
 
 EXTRAS: Final = ("metrics", "timings")
 """What engines tell of an answer beside its usage: vLLM's per-request metrics, llama.cpp's timings."""
@@ -75,6 +76,8 @@ class StreamReading:
         self._tracker = StreamTracker(expected_choices=choices)
         self._on_content = on_content
         self._done_frame = b""
+        self._sameness = Sameness()
+        self._chunk: Mapping[str, Any] | None = None
         self.extras: dict[str, Any] = {}
 
     @property
@@ -89,6 +92,11 @@ class StreamReading:
 
     def feed(self, body: bytes, *, last: bool) -> tuple[bytes, Verdict | None]:
         """Pass fine events on; the first terminal event, or the end of the body, decides."""
+        if self._sameness.knows(body) and not last:
+            self._tracker.chunks += 1
+            self._on_content()
+            return body, None
+        self._sameness.forget()
         leaving = []
         frames = self._frames.feed(body)
         if self._frames.held > MAX_EVENT_BYTES:  # SSE-9: not only when the line ends
@@ -98,6 +106,8 @@ class StreamReading:
                 leaving.append(frame)
             if self._tracker.terminal is not None:
                 return b"".join(leaving), self._verdict()
+        if self._chunk is not None and len(frames) == 1 and len(frames[0]) == len(body):
+            self._sameness.learn(body, self._chunk)
         return b"".join(leaving), self._verdict() if last else None
 
     def cut(self, error: ErrorInfo | None) -> Verdict:
@@ -110,6 +120,7 @@ class StreamReading:
 
     def _is_fine(self, frame: bytes) -> bool:
         tracker = self._tracker
+        self._chunk = None
         for event in self._decoder.feed(frame):
             tracker.progressed = False
             chunk = tracker.accept(event)
@@ -118,6 +129,7 @@ class StreamReading:
             if tracker.terminal == "done":
                 self._done_frame = frame
             if chunk is not None:
+                self._chunk = chunk
                 keep_extras(chunk, self.extras)
             # A chunk that does nothing but say "abort" would be read as an end by clients that know no better.
             if chunk is not None and not tracker.progressed and _fails(chunk):
