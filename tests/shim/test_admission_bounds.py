@@ -131,6 +131,39 @@ async def test_prompt_tokens_are_a_bound_by_the_true_length() -> None:
         assert server.shim._core.places._inside_tokens == 0
 
 
+async def test_prompts_of_one_request_are_told_one_after_the_other() -> None:
+    """What the first of them needs less than was reserved for all is not given away before the others have told."""
+    app = Tokenizing(lambda body: body["lengths"])
+    held = asyncio.Event()
+
+    async def holding(scope: Scope, receive: Receive, send: Send) -> None:
+        body = await read_body(receive)
+        if b"several" in body:
+            await held.wait()  # it is at the engine, which has not told anything yet
+        given = iter([{"type": "http.request", "body": body}])
+
+        async def again() -> Any:
+            return next(given, None) or await receive()
+
+        await app(scope, again, send)
+
+    async with serving(holding, max_inflight_tokens=100, max_queued=1) as server:
+        first = await asked(server, app, 1, body={"lengths": [40]})
+        several = asyncio.create_task(server.ask({"lengths": [20, 30], "several": "x" * 190}))  # some 60 by its size
+        assert server.shim._core is not None
+        places = server.shim._core.places
+        await until(lambda: places.inside == 2, "two inside")
+        behind = asyncio.create_task(
+            server.ask({"lengths": [30], "pad": "x" * 90})
+        )  # some 30: would fit beside 40 and 20
+        await until(lambda: places.waiting == 1, "one in line")
+        held.set()
+        await until(lambda: places._inside_tokens == 90, "40 and 50")
+        assert places.waiting == 1
+        app.go.set()
+        assert [(await task).status for task in (first, several, behind)] == [200] * 3
+
+
 async def test_a_request_larger_than_the_bound_runs_alone() -> None:
     """And what comes meanwhile waits."""
     app = Tokenizing(lambda body: [body["length"]])
@@ -206,7 +239,9 @@ async def test_the_engines_own_refusals_are_told_alike() -> None:
     async with serving(answering(busy, status=503), overload_status=429) as server:
         answers = [await server.ask(TEXT) for _ in range(4)]
     assert [(answer.status, answer.error["code"]) for answer in answers] == [(429, "queue_overloaded")] * 4
-    assert all(500 <= answer.error["retry_after_ms"] <= 1500 for answer in answers)
+    hints = [answer.error["retry_after_ms"] for answer in answers]
+    assert all(500 <= hint <= 1500 for hint in hints)
+    assert len(set(hints)) > 1
     own = [*JSON, (b"retry-after", b"7")]
     async with serving(answering(busy, status=503, headers=own)) as server:
         assert (await server.ask(TEXT)).error["retry_after_ms"] == 7000

@@ -115,7 +115,9 @@ def nested(depth: int) -> bytes:
 def test_a_body_nested_too_deep_is_refused_with_the_number() -> None:
     """Before anything parses it."""
     assert too_deep(nested(MAX_DEPTH)) is None
-    for body in (nested(MAX_DEPTH + 2), b"[" * 100_000, nested(MAX_DEPTH + 2).decode().encode("utf-16")):
+    behind_a_backslash = b'["\\\\",' + nested(MAX_DEPTH) + b"]"
+    in_utf_16 = nested(MAX_DEPTH + 2).decode().encode("utf-16")
+    for body in (nested(MAX_DEPTH + 2), b"[" * 100_000, behind_a_backslash, in_utf_16):
         error = too_deep(body)
         assert error is not None
         assert (error.code, error.details) == ("invalid_request_error", {"max_depth": MAX_DEPTH})
