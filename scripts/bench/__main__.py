@@ -1,168 +1,104 @@
 #!/usr/bin/env python3
-"""CPU per streamed chunk: lastword, openai-python, and httpx with `json.loads` by hand, all in one run. It asserts no speed.
+"""What lastword costs, measured on this machine in one run. It asserts no speed.
 
-A server in a process of its own plays a chat stream over loopback; each client, in a fresh process, reads a short stream to
-warm up and then the whole one, and reports the CPU time (user and system) that its process took for that. The order of the
-clients turns from round to round. A client that misses a chunk ends the run: its time would mean nothing.
+client       CPU per streamed chunk: lastword, openai-python, httpx by hand (1 minute)
+throughput   tokens/s of real vLLM with the shim against bare, at 8 and 64 streams (3 minutes; needs `make engine`)
+chunk        what the shim adds to each chunk: median and 99th of a hundred
+stop         from a caller's socket closing until the engine's tokens stop: vLLM bare, with the shim, behind the sidecar
+proxy        the sidecar and LiteLLM's proxy before the same upstream: chunks/s, and what each adds to a chunk
 
-    make bench                                    20,000 chunks, 5 rounds
-    make bench BENCH="--paced"                    events arrive one by one, as from an engine, instead of all at once
-    make bench BENCH="--profile"                  where lastword's time goes (cProfile; slower than without)
+make bench                                    all of it
+make bench BENCH="throughput chunk"           some of it
+make bench BENCH="client --paced"             events arrive one by one, as from an engine, instead of all at once
+make bench BENCH="client --profile"           where lastword's time goes (cProfile; slower than without)
 """
 
 from __future__ import annotations
 
 import argparse
-import cProfile
-import importlib.metadata
+import importlib
 import json
+import os
 import platform
-import pstats
-import statistics
-import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from clients import CLIENTS
-from server import word
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "scoreboard"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "environment"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-HERE = Path(__file__).resolve().parent
-WARM_UP = 500
-PACKAGES = ("lastword", "openai", "httpx", "httpx2", "pydantic")
+from bench import BenchError, client_cost
+from bench.clients import CLIENTS
 
-
-class BenchError(Exception):
-    """A client failed or lost chunks."""
-
-
-@contextmanager
-def server() -> Iterator[str]:
-    """Run the server; yields its base URL."""
-    argv = [sys.executable, str(HERE / "server.py")]
-    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
-        try:
-            assert process.stdout
-            yield f"http://127.0.0.1:{int(process.stdout.readline())}/v1"
-        finally:
-            process.kill()
+PARTS = {
+    "client": "client_cost",
+    "throughput": "throughput",
+    "chunk": "chunk_time",
+    "stop": "stop_time",
+    "proxy": "proxy_cost",
+}
+_started = time.monotonic()
 
 
-def measure(name: str, url: str, chunks: int, mode: str) -> float:
-    """CPU microseconds a chunk of one client, in this process.
-
-    Raises:
-        BenchError: not every chunk arrived.
-    """
-    read = CLIENTS[name](url, mode)
-    read(WARM_UP)
-    started = time.process_time()
-    got = read(chunks)
-    spent = time.process_time() - started
-    expected = chunks, sum(len(word(number)) for number in range(chunks))
-    if got != expected:
-        raise BenchError(f"{name} read {got} (chunks, characters), not {expected}")
-    return spent / chunks * 1e6
-
-
-def measure_apart(name: str, url: str, chunks: int, mode: str) -> float:
-    """The same in a fresh process."""
-    argv = [sys.executable, __file__, "--chunks", str(chunks), "--worker", name, "--url", url]
-    argv += ["--paced"] if mode == "paced" else []
-    done = subprocess.run(argv, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise BenchError(f"{name} failed:\n{done.stderr}")
-    return float(done.stdout)
-
-
-def run_rounds(url: str, options: argparse.Namespace) -> dict[str, list[float]]:
-    """Every client once a round, starting with another one each time."""
-    names = options.client or list(CLIENTS)
-    spent: dict[str, list[float]] = {name: [] for name in names}
-    for number in range(options.rounds):
-        turn = number % len(names)
-        for name in [*names[turn:], *names[:turn]]:
-            spent[name].append(measure_apart(name, url, options.chunks, options.mode))
-        print(f"round {number + 1} of {options.rounds} done", file=sys.stderr, flush=True)
-    return spent
-
-
-def summary(spent: dict[str, list[float]], options: argparse.Namespace) -> dict[str, Any]:
-    """What `--json` prints: versions, and for each client the µs of each round, the least and the median."""
-    return {
-        "chunks": options.chunks,
-        "mode": options.mode,
-        "python": platform.python_version(),
-        "machine": platform.machine(),
-        "versions": {name: importlib.metadata.version(name) for name in PACKAGES},
-        "cpu_us_per_chunk": {
-            name: {"min": min(times), "median": statistics.median(times), "rounds": times}
-            for name, times in spent.items()
-        },
-    }
-
-
-def table(result: dict[str, Any]) -> str:
-    """The summary for people; ratios are of medians."""
-    clients = result["cpu_us_per_chunk"]
-    versions = ", ".join(f"{name} {version}" for name, version in result["versions"].items())
-    lines = [
-        f"{result['chunks']:,} chunks, {result['mode']}; CPython {result['python']} {result['machine']}; {versions}",
-        f"{'CPU µs a chunk':16} {'min':>8} {'median':>8} {'× by hand':>10} {'openai takes ×':>15}",
-    ]
-    by_hand = clients.get("httpx by hand", {}).get("median")
-    for name, times in clients.items():
-        stock = clients.get("openai async" if name.endswith("async") else "openai", {}).get("median")
-        hand_ratio = f"{times['median'] / by_hand:.2f}" if by_hand else ""
-        stock_ratio = f"{stock / times['median']:.2f}" if stock else ""
-        lines.append(f"{name:16} {times['min']:8.1f} {times['median']:8.1f} {hand_ratio:>10} {stock_ratio:>15}")
-    return "\n".join(lines)
-
-
-def profile(url: str, options: argparse.Namespace) -> None:
-    """Print the profile of one client (the first `--client`, else lastword)."""
-    name = (options.client or ["lastword"])[0]
-    read = CLIENTS[name](url, options.mode)
-    read(WARM_UP)
-    profiler = cProfile.Profile()
-    profiler.runcall(read, options.chunks)
-    pstats.Stats(profiler).sort_stats("tottime").print_stats(35)
+def say(text: str) -> None:
+    print(f"[bench {time.monotonic() - _started:4.0f}s] {text}", file=sys.stderr, flush=True)
 
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--chunks", type=int, default=20_000, help="content chunks in the stream (20000)")
-    parser.add_argument("--rounds", type=int, default=5, help="times that each client runs (5)")
-    parser.add_argument("--client", action="append", choices=list(CLIENTS), help="only this one; may be repeated")
+    parser.add_argument("parts", nargs="*", metavar="PART", help=f"{', '.join(PARTS)}; all of them if none is named")
+    parser.add_argument("--chunks", type=int, default=20_000, help="client: content chunks in the stream (20000)")
+    parser.add_argument("--rounds", type=int, default=5, help="client: times that each client runs (5)")
     parser.add_argument(
-        "--paced", dest="mode", action="store_const", const="paced", default="at once", help="one by one"
+        "--client", action="append", choices=list(CLIENTS), help="client: only this one; may be repeated"
     )
-    parser.add_argument("--json", action="store_true", help="print JSON instead of the table")
-    parser.add_argument("--profile", action="store_true", help="profile one client instead of measuring all")
+    parser.add_argument(
+        "--paced", dest="mode", action="store_const", const="paced", default="at once", help="client: one by one"
+    )
+    parser.add_argument("--profile", action="store_true", help="client: profile one instead of measuring all")
+    parser.add_argument("--pairs", type=int, default=10, help="throughput: measurements of each, in turns (10)")
+    parser.add_argument("--departures", type=int, default=15, help="stop: callers that leave, of each kind (15)")
+    parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
     parser.add_argument("--worker", help=argparse.SUPPRESS)
     parser.add_argument("--url", help=argparse.SUPPRESS)
-    return parser.parse_args()
+    options = parser.parse_args()
+    unknown = [part for part in options.parts if part not in PARTS]
+    if unknown:
+        parser.error(f"there is no part {unknown[0]!r}; there are {', '.join(PARTS)}")
+    return options
+
+
+def measure(options: argparse.Namespace) -> None:
+    """Each part in turn; its table is printed as soon as it is there."""
+    result: dict[str, Any] = {}
+    for name in options.parts or PARTS:
+        module = importlib.import_module(f"bench.{PARTS[name]}")  # each loads only what it needs
+        result[name] = module.run(options, say)
+        if not options.json:
+            print(module.table(result[name]), end="\n\n", flush=True)
+    if options.json:
+        machine = {"machine": f"{platform.machine()}, {os.cpu_count()} cores", "python": platform.python_version()}
+        print(json.dumps({**machine, **result}, indent=2))
 
 
 def main() -> int:
-    """Exit status: 0 measured, 1 a client failed or lost chunks."""
+    """Exit status: 0 measured, 1 something failed or lost data, 130 interrupted."""
     options = arguments()
     try:
         if options.worker:
-            print(measure(options.worker, options.url, options.chunks, options.mode))
-            return 0
-        with server() as url:
-            if options.profile:
-                profile(url, options)
-                return 0
-            result = summary(run_rounds(url, options), options)
+            print(client_cost.measure(options.worker, options.url, options.chunks, options.mode))
+        elif options.profile:
+            client_cost.profile(options)
+        else:
+            measure(options)
     except BenchError as error:
         print(f"bench: {error}", file=sys.stderr)
         return 1
-    print(json.dumps(result, indent=2) if options.json else table(result))
+    except KeyboardInterrupt:
+        return 130
     return 0
 
 

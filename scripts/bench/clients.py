@@ -1,4 +1,4 @@
-"""The clients that `bench.py` compares: each reads one chat stream and returns (chunks with text, characters of text).
+"""The clients that the bench compares: each reads one chat stream and returns (chunks with text, characters of text).
 
 All do the same with what they get: look at the first choice's text. Imports are inside, so that a process loads only its own.
 """
@@ -12,11 +12,10 @@ from typing import Any
 
 Counts = tuple[int, int]
 Read = Callable[[int], Counts]
-MESSAGES = [{"role": "user", "content": "What is the capital of France?"}]
 
 
 def body(chunks: int, mode: str) -> dict[str, Any]:
-    return {"model": "m", "messages": MESSAGES, "max_tokens": chunks, "user": mode}
+    return {"model": "m", "messages": [{"role": "user", "content": mode}], "max_tokens": chunks}
 
 
 def lastword(url: str, mode: str) -> Read:
