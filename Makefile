@@ -7,8 +7,8 @@ export PYTHONUNBUFFERED := 1
 PY := .venv/bin/python
 # The demo needs little; it takes the development environment if that is there already.
 DEMO_VENV := $(if $(wildcard .venv/.complete.json),.venv,.venv-demo)
-DEV_PARTS := --extra shim --extra otel --extra conformance --group test --group lint
-DEMO_PARTS := $(if $(filter .venv,$(DEMO_VENV)),$(DEV_PARTS),--extra shim --extra conformance)
+DEV_PARTS := --extra sidecar --extra otel --extra conformance --group test --group lint
+DEMO_PARTS := $(if $(filter .venv,$(DEMO_VENV)),$(DEV_PARTS),--extra sidecar --extra conformance)
 # In one process, since coverage is counted or times are short; the others mostly wait for processes of their own.
 GATED := tests/unit tests/contract tests/sdk tests/shim tests/packaging tests/conformance/test_decode.py
 FIND_PYTHON = python=$$(scripts/environment/find_python) || exit 1

@@ -80,7 +80,7 @@ def application(tmp_path: Any) -> Starlette:
 @contextlib.asynccontextmanager
 async def bare(app: Any) -> AsyncIterator[int]:
     """The application without the shim, and its port."""
-    server = Quiet(uvicorn.Config(app, port=0, lifespan="off", log_level="error", access_log=False))
+    server = Quiet(uvicorn.Config(app, port=0, http="h11", lifespan="off", log_level="error", access_log=False))
     running = asyncio.create_task(server.serve())
     while not server.started:
         await asyncio.sleep(0.005)

@@ -164,8 +164,8 @@ async def serving(
     before = asyncio.all_tasks()
     shim = Shim(app, settings=Settings(**settings), engine=engine)
     config = uvicorn.Config(
-        wrap(shim), port=0, lifespan="off", log_level="error", access_log=False, timeout_graceful_shutdown=2
-    )
+        wrap(shim), port=0, http="h11", lifespan="off", log_level="error", access_log=False, timeout_graceful_shutdown=2
+    )  # h11: what httptools does otherwise is played by hand
     server = Quiet(config)
     running = asyncio.create_task(server.serve())
     while not server.started:

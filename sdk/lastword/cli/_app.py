@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.metadata import entry_points
 from typing import Annotated
 
 import typer
@@ -19,6 +20,8 @@ app = typer.Typer(
 app.add_typer(_conformance.app, name="conformance")
 app.add_typer(_contract.app, name="contract")
 app.command("report")(_report.report)
+for _other in entry_points(group="lastword.commands"):  # functions: the server side's, which the SDK does not import
+    app.command(_other.name)(_other.load())
 
 
 def _version(wanted: bool) -> None:

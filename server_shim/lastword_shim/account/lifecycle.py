@@ -153,7 +153,8 @@ class Lifecycle:
         stated = _stated(self.usage, "completion_tokens")
         if stated is not None:
             return stated
-        return 0 if self.ticket.submitted_at is not None and self.first_content_at is None else None
+        none_seen = self.ticket.submitted_at is not None and self.first_content_at is None
+        return 0 if none_seen and self.stream else None
 
     @property
     def tokens_after_disconnect(self) -> int | None:

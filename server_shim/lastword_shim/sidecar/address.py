@@ -1,0 +1,67 @@
+"""Where the upstream is: one URL, taken apart and checked before anything is started."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import urlsplit
+
+_EXAMPLE: Final = "give a URL such as http://127.0.0.1:8000"
+_PATH: Final = re.compile(r"[A-Za-z0-9\-._~!$&'()*+,;=:@%/]*")
+_PORTS: Final = {"http": 80, "https": 443}
+
+
+class AddressError(ValueError):
+    """The URL cannot be used; the message says why, and what can."""
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """``host`` as the system looks it up, ``prefix`` what goes before each request's path (no slash at its end)."""
+
+    scheme: str
+    host: str
+    port: int
+    prefix: str = ""
+
+    @property
+    def secure(self) -> bool:
+        """Whether TLS is spoken."""
+        return self.scheme == "https"
+
+    @property
+    def authority(self) -> str:
+        """As in a Host field: without the scheme's own port."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return host if self.port == _PORTS[self.scheme] else f"{host}:{self.port}"
+
+    def __str__(self) -> str:
+        return f"{self.scheme}://{self.authority}{self.prefix}"
+
+    @classmethod
+    def parse(cls, url: str) -> Address:
+        """Read a base URL.  A path's last ``/v1`` is left out: callers' own paths begin with it.
+
+        Raises:
+            AddressError: it is none, or says more than an address.
+        """
+        try:
+            parts = urlsplit(url)
+            host, port = parts.hostname, parts.port
+        except ValueError as error:
+            raise AddressError(f"{url!r} is no URL ({error}): {_EXAMPLE}") from None
+        if parts.scheme not in _PORTS or not host:
+            raise AddressError(f"{url!r} is no http:// or https:// URL: {_EXAMPLE}")
+        if parts.username is not None or parts.password is not None:
+            raise AddressError(
+                "the URL holds a name or a password, which are not passed on: callers send their own key"
+            )
+        if parts.query or parts.fragment or _PATH.fullmatch(parts.path) is None:
+            raise AddressError(f"{url!r} has more than a host, a port and a path: {_EXAMPLE}")
+        try:
+            host.encode("ascii" if ":" in host else "idna")
+        except UnicodeError:
+            raise AddressError(f"{url!r} has no host name that can be looked up: {_EXAMPLE}") from None
+        prefix = parts.path.rstrip("/").removesuffix("/v1")
+        return cls(parts.scheme, host, _PORTS[parts.scheme] if port is None else port, prefix)

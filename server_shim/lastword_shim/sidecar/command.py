@@ -1,0 +1,108 @@
+"""``lastword shim``: the options, and what is said where one of them cannot be used."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, NoReturn
+
+import typer
+
+_LISTEN, _UPSTREAM = "Where it listens", "The upstream"
+
+
+def shim(
+    *,
+    upstream: Annotated[
+        str,
+        typer.Option(
+            metavar="URL", rich_help_panel=_UPSTREAM, help="The server behind it, such as http://127.0.0.1:8000."
+        ),
+    ],
+    host: Annotated[
+        str, typer.Option(metavar="ADDRESS", rich_help_panel=_LISTEN, help="0.0.0.0 for all of this machine's.")
+    ] = "127.0.0.1",
+    port: Annotated[
+        int,
+        typer.Option(
+            metavar="N", min=0, max=65535, rich_help_panel=_LISTEN, help="0: any free one; the ready line tells which."
+        ),
+    ] = 8080,
+    shutdown_timeout: Annotated[
+        float,
+        typer.Option(
+            metavar="SECONDS",
+            min=0,
+            rich_help_panel=_LISTEN,
+            help="How long open requests may take to finish after the first Ctrl-C or SIGTERM.",
+        ),
+    ] = 30.0,
+    upstream_connect: Annotated[
+        float,
+        typer.Option(metavar="SECONDS", min=0.01, rich_help_panel=_UPSTREAM, help="How long connecting may take."),
+    ] = 5.0,
+    upstream_keep_alive: Annotated[
+        float,
+        typer.Option(
+            metavar="SECONDS",
+            min=0,
+            rich_help_panel=_UPSTREAM,
+            help="For how long an idle connection is used again. Must be less than the upstream keeps it: "
+            "vLLM and uvicorn do for 5 s. 0: never.",
+        ),
+    ] = 4.0,
+    upstream_ca: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            rich_help_panel=_UPSTREAM,
+            help="Certificates to trust for https://, in place of the system's.",
+        ),
+    ] = None,
+    check: Annotated[
+        bool, typer.Option("--check", metavar="", help="Check the settings, ask the upstream once, and end.")
+    ] = False,
+    until_stdin_closes: Annotated[bool, typer.Option("--until-stdin-closes", hidden=True)] = False,
+) -> None:
+    """Stand in front of an OpenAI-compatible server, so that each request gets exactly one honest last word.
+
+    It is the middleware that vLLM takes with --middleware lastword_shim.Shim, for any server and as a process of its own.
+    Its settings are the same LASTWORD_* variables (docs/shim.md); --check shows those that are set.
+
+    [bold]Example[/bold]: lastword shim --upstream http://127.0.0.1:8000
+
+    [bold]Another[/bold]: LASTWORD_IDLE_TIMEOUT=30 lastword shim --upstream http://127.0.0.1:8000 --host 0.0.0.0 --port 80
+
+    Once it takes requests, it prints "ready URL". An upstream that does not answer yet is named in the log.
+    The first Ctrl-C or SIGTERM drains: new requests are refused, open ones may finish. The second ends it at once.
+
+    [bold]Exit status[/bold]: 0 stopped in order, 1 --check found the upstream unwell, 2 it could not start.
+    """
+    try:
+        from lastword_shim.sidecar.serve import Service, StartError, check_only, run
+    except ModuleNotFoundError as error:
+        if (error.name or "").startswith("lastword"):
+            raise
+        _fail(f"this needs {error.name}: pip install 'lastword[sidecar]'")
+    service = Service(
+        upstream=upstream,
+        host=host,
+        port=port,
+        shutdown_timeout=shutdown_timeout,
+        connect_timeout=upstream_connect,
+        keep_alive=upstream_keep_alive,
+        ca=upstream_ca,
+        with_stdin=until_stdin_closes,
+    )
+    try:
+        if check:
+            well, said = check_only(service)
+            typer.echo(said)
+            raise typer.Exit(0 if well else 1)
+        run(service)
+    except StartError as error:
+        _fail(str(error))
+
+
+def _fail(message: str) -> NoReturn:
+    typer.echo(f"lastword shim: {message}", err=True)
+    raise typer.Exit(2)

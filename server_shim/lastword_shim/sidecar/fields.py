@@ -1,0 +1,61 @@
+"""Which header fields pass the sidecar, and what it adds: RFC 9110 §7.6."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from lastword_shim.protocol.wire import Headers, Scope
+from lastword_shim.sidecar.address import Address
+
+_OF_ONE_HOP: Final = frozenset({
+    b"connection", b"proxy-connection", b"keep-alive", b"te", b"transfer-encoding", b"upgrade", b"trailer", b"http2-settings",
+})  # fmt: skip
+# Expect: the server in front has said 100 Continue by the time that a body comes.
+_OUR_OWN: Final = frozenset({b"host", b"content-length", b"expect", b"via", b"x-forwarded-for"})
+_NAME: Final = b"lastword"
+
+
+def inward(scope: Scope, address: Address, body: Headers) -> Headers:
+    """The fields of a request as the upstream gets them; ``body`` are those that say how its body is framed.
+
+    Host is the caller's, so that redirects lead back here; under TLS it is the upstream's own, which certificates and
+    virtual hosts go by.
+    """
+    given: Headers = [(bytes(name).lower(), bytes(value)) for name, value in scope["headers"]]
+    values = dict(given)
+    asked_host, own_host = values.get(b"host", b""), address.authority.encode()
+    fields: Headers = [(b"host", own_host if address.secure else asked_host or own_host)]
+    fields += without_hop(given, also=_OUR_OWN)
+    client = scope.get("client")
+    fields += _list(given, b"x-forwarded-for", str(client[0]).encode() if client else b"")
+    if b"x-forwarded-proto" not in values:
+        secure = scope["scheme"] in {"https", "wss"}
+        fields.append((b"x-forwarded-proto", b"https" if secure else b"http"))
+    if b"x-forwarded-host" not in values and asked_host:
+        fields.append((b"x-forwarded-host", asked_host))
+    version = scope.get("http_version", "1.1").encode()
+    return fields + _list(given, b"via", version + b" " + _NAME) + body
+
+
+def outward(status: int, fields: Headers) -> Headers:
+    """The fields of an answer as the caller gets them."""
+    framed = any(name == b"transfer-encoding" for name, _ in fields)
+    # A length beside chunks is none (RFC 9112 §6.3); that of a 304 tells of a body that is not here.
+    also = frozenset({b"content-length"}) if framed or status in {204, 304} else frozenset()
+    return without_hop(fields, also=also)
+
+
+def without_hop(fields: Headers, *, also: Iterable[bytes] = ()) -> Headers:
+    """Without the fields that are about one connection, those that ``Connection`` names included."""
+    dropped = {*_OF_ONE_HOP, *also}
+    for name, value in fields:
+        if name == b"connection":
+            dropped.update(option.strip().lower() for option in value.split(b","))
+    return [(name, value) for name, value in fields if name not in dropped]
+
+
+def _list(fields: Headers, name: bytes, last: bytes) -> Headers:
+    """One field with all that was in those of its name, and ``last``."""
+    values = [value for key, value in [*fields, (name, last)] if key == name and value]
+    return [(name, b", ".join(values))] if values else []

@@ -1,0 +1,184 @@
+"""The sidecar as a process: it listens, says what it stands in front of, and drains before it ends."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import logging
+import resource
+import signal
+import socket
+import ssl
+import sys
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+from typing import Any, Final
+
+import uvicorn
+
+from lastword_shim._asgi import Shim
+from lastword_shim._settings import PREFIX, Settings, SettingsError
+from lastword_shim.engine.http import HttpEngine
+from lastword_shim.sidecar.address import Address, AddressError
+from lastword_shim.sidecar.health import Health
+from lastword_shim.sidecar.pool import Pool
+from lastword_shim.sidecar.proxy import Proxy
+
+_log: Final = logging.getLogger("lastword_shim")
+KEEP_ALIVE: Final = 75
+"""Seconds that a caller's idle connection is kept: longer than clients and balancers keep theirs, so that they close first."""
+_GRACE: Final = 3
+"""Seconds that connections get to close once every request has had its last word."""
+_BACKLOG: Final = 2048
+_FEW_FILES: Final = 4096
+_READY: Final = "/lastword/ready"
+
+
+class StartError(Exception):
+    """The sidecar cannot start; the message names the option or setting, and what can be done."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Service:
+    """What to serve, as the options say.
+
+    ``shutdown_timeout`` is how long open requests may take once it is to stop, ``connect_timeout`` and ``keep_alive``
+    are the upstream's; all in seconds.  With ``with_stdin`` it stops when standard input ends.
+    """
+
+    upstream: str
+    host: str = "127.0.0.1"
+    port: int = 8080
+    shutdown_timeout: float = 30.0
+    connect_timeout: float = 5.0
+    keep_alive: float = 4.0
+    ca: Path | None = None
+    with_stdin: bool = False
+
+    def pool(self) -> Pool:
+        """The way to the upstream.
+
+        Raises:
+            StartError: its URL, or the file of certificates, cannot be used.
+        """
+        try:
+            tls = ssl.create_default_context(cafile=self.ca) if self.ca is not None else None
+        except OSError as error:
+            raise StartError(f"--upstream-ca {self.ca} cannot be used: {error.strerror or error}") from None
+        try:
+            address = Address.parse(self.upstream)
+        except AddressError as error:
+            raise StartError(f"--upstream: {error}") from None
+        return Pool(address, connect_timeout=self.connect_timeout, keep_alive=self.keep_alive, tls=tls)
+
+    def listen(self) -> socket.socket:
+        """A socket that listens.  Raises ``StartError``."""
+        family = socket.AF_INET6 if ":" in self.host else socket.AF_INET
+        try:
+            return socket.create_server((self.host, self.port), family=family, backlog=_BACKLOG)
+        except OSError as error:
+            reason = str(error.strerror or error).partition(" (while")[0]  # Python adds the address again
+            taken = "; --port takes another, 0 any free one" if error.errno == errno.EADDRINUSE else ""
+            raise StartError(f"cannot listen on {self.host} port {self.port}: {reason}{taken}") from None
+
+
+def run(service: Service) -> None:
+    """Serve until the process is told to stop.  Raises ``StartError``."""
+    pool, settings = service.pool(), _settings()
+    listener = service.listen()
+    _raise_file_limit()
+    Sidecar(service, pool, settings).run(sockets=[listener])
+
+
+def check_only(service: Service) -> tuple[bool, str]:
+    """Ask the upstream once: whether it is well, and a line that says what is there.  Raises ``StartError``."""
+    pool, settings = service.pool(), _settings()
+    health = Health(pool)
+    asyncio.run(health.look())
+    named = settings.model_dump(exclude_defaults=True)
+    says = ", ".join(f"{PREFIX}{name.upper()}={value}" for name, value in named.items()) or "defaults"
+    return health.condition is None, f"{pool.address} {health.said}; settings: {says}"
+
+
+class Sidecar(uvicorn.Server):
+    """A server that drains the middleware when it is told to stop, and then ends with status 0."""
+
+    def __init__(self, service: Service, pool: Pool, settings: Settings) -> None:
+        self._service = service
+        self._pool = pool
+        self._health = Health(pool)
+        self._settings = settings
+        self._shim = Shim(Proxy(pool, self._health), settings=settings, engine=HttpEngine(self._health))
+        super().__init__(_config(self._serve_one))
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Listen, look at the upstream, and say both."""
+        await super().startup(sockets)
+        if self._service.with_stdin:
+            threading.Thread(target=self._end_with_stdin, daemon=True).start()
+        await self._health.look()
+        level = logging.INFO if self._health.condition is None else logging.WARNING
+        _log.log(level, "in front of %s, which %s", self._pool.address, self._health.said)
+        assert sockets
+        host = f"[{self._service.host}]" if ":" in self._service.host else self._service.host
+        where = sys.stderr if self._settings.records == "-" else sys.stdout
+        where.write(f"ready http://{host}:{sockets[0].getsockname()[1]}/v1\n")
+        where.flush()
+
+    async def _serve_one(self, scope: Any, receive: Any, send: Any) -> None:
+        if scope.get("path") == _READY:
+            await self._health.refresh()
+        await self._shim(scope, receive, send)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Drain first: new requests are refused, open ones may finish or get their terminals."""
+        await self._shim.drain(self._service.shutdown_timeout)
+        await super().shutdown(sockets)
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """The first signal drains, the second ends at once.  Neither is raised again afterwards."""
+        if self.should_exit:
+            signal.signal(sig, signal.SIG_DFL)
+            signal.raise_signal(sig)
+        self.should_exit = True
+
+    def _end_with_stdin(self) -> None:
+        sys.stdin.buffer.read()
+        self.should_exit = True
+
+
+def _settings() -> Settings:
+    try:
+        return Settings.load()
+    except SettingsError as error:
+        raise StartError(str(error)) from None
+
+
+def _config(app: Any) -> uvicorn.Config:
+    return uvicorn.Config(
+        app,
+        interface="asgi3",
+        lifespan="on",
+        log_level="warning",
+        access_log=False,
+        proxy_headers=False,  # the upstream is told who the peer is, and what the peer says
+        server_header=False,
+        date_header=False,  # the upstream's own pass
+        timeout_keep_alive=KEEP_ALIVE,
+        timeout_graceful_shutdown=_GRACE,
+        backlog=_BACKLOG,
+        ws_ping_interval=None,
+    )
+
+
+def _raise_file_limit() -> None:
+    """To as many descriptors as the system allows; a stream takes two."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with contextlib.suppress(OSError, ValueError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+        soft = hard
+    if soft != resource.RLIM_INFINITY and soft < _FEW_FILES:
+        _log.warning("%d files may be open at a time (ulimit -n): enough for about %d streams", soft, soft // 2 - 32)

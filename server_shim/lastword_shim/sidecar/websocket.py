@@ -1,0 +1,128 @@
+"""WebSockets, passed on both ways; what they say is not judged.  Needs the package ``websockets``."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any, Final
+
+from lastword._classify import make_error
+from lastword._codes import Code
+from lastword_shim.protocol.wire import Headers, Message, Receive, Scope, Send
+from lastword_shim.sidecar.failures import UpstreamError, failure_of
+from lastword_shim.sidecar.fields import inward, without_hop
+from lastword_shim.sidecar.pool import Pool
+from lastword_shim.sidecar.telling import error_answer, target_of
+
+if TYPE_CHECKING:
+    from websockets.asyncio.client import ClientConnection
+
+_HANDSHAKE: Final = frozenset({
+    b"sec-websocket-key", b"sec-websocket-version", b"sec-websocket-extensions", b"sec-websocket-protocol",
+    b"sec-websocket-accept", b"host", b"content-length",
+})  # fmt: skip
+_NORMAL: Final = 1000
+_NO_CODE: Final = frozenset({1005, 1006, 1015})  # they are seen, and never sent (RFC 6455 §7.4.1)
+_BROKEN: Final = 1014
+"""Bad Gateway, in the registry of close codes: the upstream was lost in the middle."""
+
+
+async def relay(pool: Pool, scope: Scope, receive: Receive, send: Send) -> None:
+    """Serve one: connect to the upstream first, so that the client hears of its answer and not of ours."""
+    if (await receive())["type"] != "websocket.connect":
+        return
+    try:
+        upstream = await _connect(pool, scope)
+    except UpstreamError as error:
+        await _refuse(scope, send, *error_answer(error.info()))
+        return
+    except _Refused as refused:
+        await _refuse(scope, send, refused.status, refused.fields, refused.body)
+        return
+    try:
+        fields = without_hop(_pairs(upstream.response), also=_HANDSHAKE)
+        await send({"type": "websocket.accept", "subprotocol": upstream.subprotocol, "headers": fields})
+        ways = (asyncio.create_task(_inwards(upstream, receive)), asyncio.create_task(_outwards(upstream, send)))
+        await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
+        for way in ways:
+            way.cancel()
+        await asyncio.gather(*ways, return_exceptions=True)
+    finally:
+        upstream.transport.abort()
+
+
+class _Refused(Exception):
+    def __init__(self, status: int, fields: Headers, body: bytes) -> None:
+        super().__init__(f"status {status}")
+        self.status, self.fields, self.body = status, fields, body
+
+
+async def _connect(pool: Pool, scope: Scope) -> ClientConnection:
+    try:
+        from websockets.asyncio.client import connect
+        from websockets.exceptions import InvalidStatus, WebSocketException
+        from websockets.typing import Subprotocol
+    except ModuleNotFoundError:
+        message = "WebSockets are not passed on here: the sidecar was installed without the package for it."
+        raise _Refused(*error_answer(make_error(Code.NOT_IMPLEMENTED, message, origin="shim"))) from None
+    address = pool.address
+    uri = f"{'wss' if address.secure else 'ws'}://{address.authority}{target_of(address, scope).decode('latin-1')}"
+    fields = [(n, v) for n, v in inward(scope, address, []) if n not in _HANDSHAKE]
+    tls: dict[str, Any] = {"ssl": pool.tls} if address.secure else {}
+    try:
+        return await connect(
+            uri,
+            additional_headers=[(name.decode("latin-1"), value.decode("latin-1")) for name, value in fields],
+            subprotocols=[Subprotocol(name) for name in scope.get("subprotocols", ())] or None,
+            compression=None,
+            user_agent_header=None,
+            proxy=None,
+            ping_interval=None,  # what is asked is passed on; whether somebody answers is theirs to judge
+            max_size=None,
+            open_timeout=pool.connect_timeout,
+            host=address.host,
+            port=address.port,
+            **tls,
+        )
+    except InvalidStatus as error:
+        fields = without_hop(_pairs(error.response), also=_HANDSHAKE)
+        raise _Refused(error.response.status_code, fields, bytes(error.response.body or b"")) from None
+    except (OSError, ValueError, WebSocketException) as error:
+        raise failure_of(error, connecting=True) from error
+
+
+async def _inwards(upstream: ClientConnection, receive: Receive) -> None:
+    while (message := await receive())["type"] == "websocket.receive":
+        data = message.get("bytes")
+        await upstream.send(message["text"] if data is None else data)
+    code = message.get("code", _NORMAL)
+    await upstream.close(_NORMAL + 1 if code in _NO_CODE else code, message.get("reason") or "")
+
+
+async def _outwards(upstream: ClientConnection, send: Send) -> None:
+    from websockets.exceptions import ConnectionClosed
+
+    try:
+        while True:
+            data = await upstream.recv()
+            await send({"type": "websocket.send", "text" if isinstance(data, str) else "bytes": data})
+    except ConnectionClosed as closed:
+        said = closed.rcvd
+        code = _BROKEN if said is None else _NORMAL if said.code in _NO_CODE else int(said.code)
+        reason = "" if said is None else said.reason
+        await send({"type": "websocket.close", "code": code, "reason": reason})
+
+
+async def _refuse(scope: Scope, send: Send, status: int, fields: Headers, body: bytes) -> None:
+    """Answer the handshake with a status; a server that cannot do so answers 403 by itself."""
+    if "websocket.http.response" not in scope.get("extensions", {}):
+        await send({"type": "websocket.close", "code": _BROKEN})
+        return
+    start: Message = {"type": "websocket.http.response.start", "status": status, "headers": fields}
+    await send(start)
+    await send({"type": "websocket.http.response.body", "body": body})
+
+
+def _pairs(response: Any) -> Headers:
+    return [] if response is None else [
+        (name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in response.headers.raw_items()
+    ]  # fmt: skip
