@@ -77,7 +77,7 @@ async def test_the_place_is_free_though_the_client_does_not_read() -> None:
                 assert time.monotonic() - began < 1.5
 
 
-async def measured(server: Server, turns: int = 8) -> list[asyncio.Task[Any]]:
+async def measured(server: Server, turns: int = 6) -> list[asyncio.Task[Any]]:
     """Three clients that take turns at one place, until their pace has been measured; they go on for a while."""
 
     async def client() -> None:

@@ -20,8 +20,9 @@ from lastword_shim.admission.pace import Pace, pause
 from lastword_shim.admission.refusals import Refusal, overloaded, too_late
 
 _LOOK_AGAIN: Final = 0.1
-"""Seconds until it is looked anew who has begun, where that is only measured by it and many would have to be asked."""
+"""Seconds until it is looked anew who of the engine's own line it has begun with."""
 _FEW: Final = 256
+"""So many are asked at once where it decides whether somebody is refused."""
 _QUEUES_FROM: Final = 1.0
 """Seconds that the first of the engine's line has waited when it is a line: an idle engine needs a moment too."""
 _FULL_FOR: Final = 5.0
@@ -101,6 +102,7 @@ class Places:
             if bounds.hold:
                 fits = _fits(more, self._inside_tokens, bounds.inflight_tokens) or len(self._inside) == 1
             else:
+                self._look_who_began(self._clock(), closely=True)
                 fits = place not in self._line or len(self._line) == 1
                 fits = fits or _fits(more, self._line_tokens, bounds.queued_tokens)
             if not fits:
@@ -169,21 +171,23 @@ class Places:
 
     def _refuse_to_line(self, tokens: int, patience: float | None) -> None:
         now = self._clock()
-        if not self._bounds.hold:
-            self._look_who_began(now)
+        self._look_who_began(now)
+        if not self._may_wait(tokens) or self._too_long(patience, now) is not None:
+            self._look_who_began(now, closely=True)
         if not self._may_wait(tokens):
             raise Refusal(self._overloaded(tokens, now))
-        wait = self._wait(now)
-        if patience is None or wait is None or wait <= patience:
-            return
-        numbers = self._numbers(tokens)
-        raise Refusal(too_late(patience, wait, numbers, pause(wait - patience, self._rng)))
+        wait = self._too_long(patience, now)
+        if patience is not None and wait is not None:
+            raise Refusal(too_late(patience, wait, self._numbers(tokens), pause(wait - patience, self._rng)))
 
-    def _wait(self, now: float) -> float | None:
-        """How long the next one would wait; None if that has not been measured."""
+    def _too_long(self, patience: float | None, now: float) -> float | None:
+        """How long the next one would wait, if that has been measured and is longer than ``patience``."""
+        if patience is None:
+            return None
         if not self._bounds.hold and not (self._engine_queues(now) and all(each.tells for each in self._line)):
             return None
-        return self._turns.seconds(len(self._line) + 1, now, abreast=self._abreast)
+        wait = self._turns.seconds(len(self._line) + 1, now, abreast=self._abreast)
+        return wait if wait is not None and wait > patience else None
 
     def _engine_queues(self, now: float) -> bool:
         """Whether those that the engine has not begun with wait for others, and not only for their own beginning."""
@@ -236,11 +240,14 @@ class Places:
             self._line_tokens -= first.tokens
             self._take_in(first)
 
-    def _look_who_began(self, now: float) -> None:
-        """Of the engine's own line; asking costs something, so not always where it is long and nothing depends on it."""
+    def _look_who_began(self, now: float, *, closely: bool = False) -> None:
+        """Of the engine's own line.  Each of them has to be asked, so not each time; they tell when it was.
+
+        ``closely``: it decides whether somebody is refused.
+        """
         if self._bounds.hold or not self._line:
             return
-        if len(self._line) > _FEW and now - self._looked_at < _LOOK_AGAIN:
+        if now - self._looked_at < _LOOK_AGAIN and not (closely and len(self._line) <= _FEW):
             return
         self._looked_at = now
         begun = [(at, place) for place in self._line if (at := place.began()) is not None]
