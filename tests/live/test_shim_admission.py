@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
+import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -168,6 +169,32 @@ def test_a_deadline_that_passes_while_generating_frees_the_place(
     for answer in [future.result() for future in late]:
         error = answer.error if answer.status != 200 else answer.event_error
         assert error["code"] == "deadline_exceeded"
+
+
+def test_what_cannot_begin_in_time_is_refused_at_once_by_the_measured_pace(bounded: VllmServer) -> None:
+    """A line that moves; a caller who has 50 ms is told how long it is, and one who has a minute is served."""
+    before = len(bounded.records())
+    body = {**SHORT, "max_tokens": 100, "min_tokens": 100}
+    stop = threading.Event()
+
+    def client() -> list[int]:
+        statuses = []
+        while not stop.is_set():
+            statuses.append(ask(bounded, body).status)
+        return statuses
+
+    with ThreadPoolExecutor(14) as pool:
+        clients = [pool.submit(client) for _ in range(14)]
+        bounded.wait_for(lambda: len(bounded.records()) - before >= 14, "fourteen turns", 30)
+        late = ask(bounded, body, headers={"request-timeout-ms": "50"})
+        in_time = ask(bounded, body, headers={"request-timeout-ms": "60000"})
+        stop.set()
+        statuses = {status for client_ in clients for status in client_.result()}
+    assert (late.status, late.error["code"]) == (429, "queue_overloaded")
+    details = late.error["details"]
+    assert 0 < details["deadline_ms"] <= 50 < details["estimated_wait_ms"] < 20_000
+    assert in_time.status == 200
+    assert statuses == {200}
 
 
 def test_several_api_servers_with_a_bound_do_not_start(unfit: VllmServer) -> None:
