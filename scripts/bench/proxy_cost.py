@@ -17,6 +17,7 @@ import re
 import socket
 import statistics
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
@@ -43,7 +44,7 @@ def commands(upstream: str) -> dict[str, list[str]]:
     """By name, what starts each proxy; ``{port}`` in it is where it is to listen."""
     litellm = str(ROOT / "tests" / "conformance" / "servers" / "litellm_proxy.py")
     return {
-        # "sidecar": [sys.executable, "-m", "lastword.cli", "shim", "--upstream", upstream, "--port", "{port}"],
+        "sidecar": [sys.executable, "-m", "lastword.cli", "shim", "--upstream", upstream, "--port", "{port}"],
         "litellm": [str(environments.ready("litellm-proxy")), litellm, "{port}", upstream],
     }
 
