@@ -58,6 +58,7 @@ class Guarded:
         assert ticket is not None
         ticket.prompt_tokens = 3
         ticket.submitted()
+        ticket.counting()
         self.inside += 1
         try:
             await until_gone(self._answer(send, ticket, kind, stream=stream), receive)
