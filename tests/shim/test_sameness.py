@@ -35,25 +35,24 @@ KNOWN = learned(chat())
 
 
 @pytest.mark.parametrize(
-    "text", ["b", "a longer one", 'say "x"', "ä\n\t\\ 😀", "\ud800", "}]}", '","finish_reason":"stop']
+    "text", ["", "b", "a longer one", 'say "x"', "ä\n\t\\ 😀", "\ud800", "}]}", '","finish_reason":"stop']
 )
 def test_another_text_is_the_same(text: str) -> None:
-    assert KNOWN.knows(frame(chat(text)))
-    assert KNOWN.knows(
-        frame(chat(text)).replace(
-            json.dumps(text).encode(), json.dumps(text, ensure_ascii=False).encode("utf-8", "surrogatepass")
-        )
+    """However JSON writes it."""
+    escaped, plain = (
+        json.dumps(text, ensure_ascii=escapes)[1:-1].encode("utf-8", "surrogatepass") for escapes in (True, False)
     )
-    compact = learned(chat(), frame(chat(), spaced=False))
-    assert compact.knows(frame(chat(text), spaced=False))
-    completion = learned(COMPLETION)
-    assert completion.knows(frame({"id": "c", "choices": [{"index": 0, "text": text, "finish_reason": None}]}))
+    assert KNOWN.text_of(frame(chat(text))) == escaped
+    assert KNOWN.text_of(frame(chat("?")).replace(b"?", plain)) == plain
+    assert learned(chat(), frame(chat(), spaced=False)).text_of(frame(chat(text), spaced=False)) == escaped
+    completion = {"id": "c", "choices": [{"index": 0, "text": text, "finish_reason": None}]}
+    assert learned(COMPLETION).text_of(frame(completion)) == escaped
+    assert learned(chat("")).text_of(frame(chat(text))) == escaped
 
 
 @pytest.mark.parametrize(
     "body",
     [
-        frame(chat("")),
         frame(chat("b", finish="stop")),
         frame(chat("b", usage={"completion_tokens": 1})),
         frame(chat(["b"])),
@@ -74,13 +73,12 @@ def test_another_text_is_the_same(text: str) -> None:
     ],
 )
 def test_anything_else_is_not(body: bytes) -> None:
-    assert not KNOWN.knows(body)
+    assert KNOWN.text_of(body) is None
 
 
 @pytest.mark.parametrize(
     "chunk",
     [
-        chat(""),
         chat("a", finish="stop"),
         chat("a", usage={"completion_tokens": 1}),
         chat(delta={"role": "assistant", "content": "a", "reasoning": "b"}),
@@ -93,23 +91,23 @@ def test_anything_else_is_not(body: bytes) -> None:
     ],
 )
 def test_what_does_more_than_to_add_text_is_no_pattern(chunk: dict[str, Any]) -> None:
-    assert not learned(chunk).knows(frame(chunk))
+    assert learned(chunk).text_of(frame(chunk)) is None
 
 
 def test_a_place_that_only_looks_like_the_texts_is_none() -> None:
     """Another member of that name before it, the same member twice, an event of several lines, a byte order mark."""
-    assert not learned(chat(), frame({"content": "z", **chat()})).knows(frame({"content": "b", **chat()}))
+    assert learned(chat(), frame({"content": "z", **chat()})).text_of(frame({"content": "b", **chat()})) is None
     twice = frame(chat()).replace(b'"content": "a"', b'"content": "x", "content": "a"')
-    assert not learned(chat(), twice).knows(twice)
+    assert learned(chat(), twice).text_of(twice) is None
     for body in (b"event: x\n" + frame(chat()), b"\xef\xbb\xbf" + frame(chat())):
-        assert not learned(chat(), body).knows(body)
+        assert learned(chat(), body).text_of(body) is None
 
 
 def test_a_stream_whose_events_all_differ_is_not_learned_for_ever() -> None:
     sameness = Sameness()
     for number in range(20):
         sameness.learn(frame({**chat(), "created": number}), {**chat(), "created": number})
-    assert not sameness.knows(frame({**chat("b"), "created": 19}))
+    assert sameness.text_of(frame({**chat("b"), "created": 19})) is None
 
 
 PIECES = st.lists(
@@ -141,8 +139,8 @@ PIECES = st.lists(
 class Never(Sameness):
     """Each event is read."""
 
-    def knows(self, body: bytes) -> bool:
-        return False
+    def text_of(self, body: bytes) -> None:
+        return None
 
 
 def read(pieces: list[bytes], *, each: bool) -> tuple[Any, ...]:
@@ -177,7 +175,8 @@ def test_the_events_of_a_stream_are_indeed_not_read_one_by_one(monkeypatch: pyte
 
     monkeypatch.setattr(StreamTracker, "accept", counted)
     first = chat(delta={"role": "assistant", "content": ""})
-    pieces = [frame(first), *(frame(chat(f"word {number}")) for number in range(50)), frame(chat("", finish="stop"))]
+    pieces = [frame(first), *(frame(chat(f"word {number}")) for number in range(50)), *[frame(chat(""))] * 3]
+    pieces.append(frame(chat("", finish="stop")))
     left, verdict, content, *_ = read([*pieces, b"data: [DONE]\n\n"], each=False)
     assert (left, content, verdict.error) == (b"".join(pieces), 50, None)
     assert len(seen) == 4

@@ -92,9 +92,11 @@ class StreamReading:
 
     def feed(self, body: bytes, *, last: bool) -> tuple[bytes, Verdict | None]:
         """Pass fine events on; the first terminal event, or the end of the body, decides."""
-        if self._sameness.knows(body) and not last:
+        text = None if last else self._sameness.text_of(body)
+        if text is not None:
             self._tracker.chunks += 1
-            self._on_content()
+            if text:
+                self._on_content()
             return body, None
         self._sameness.forget()
         leaving = []

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 # The inside of a JSON string (RFC 8259, section 7) in one line.  Atomic: there is one way only to read it.
-_INSIDE: Final = rb'(?>[^"\\\x00-\x1f\x7f]+|\\["\\/bfnrt]|\\u[0-9a-fA-F]{4})+'
+_INSIDE: Final = rb'(?>[^"\\\x00-\x1f]+|\\["\\/bfnrt]|\\u[0-9a-fA-F]{4})*'
 _TEXT: Final = re.compile(rb'"(?:content|text)"\s*:\s*"(' + _INSIDE + rb')"')
 _IS_INSIDE: Final = re.compile(_INSIDE)
 _LONGEST: Final = 64 * 1024
@@ -28,26 +28,27 @@ class Sameness:
         self._head = self._tail = b""
         self._unused = 0
 
-    def knows(self, body: bytes) -> bool:
-        """Whether ``body`` is one whole event that differs from the one learned only in its text."""
+    def text_of(self, body: bytes) -> bytes | None:
+        """The text of ``body``, as JSON has it, where that is one whole event that differs from the one learned in
+        nothing else; None if it may be anything."""
         head, tail = self._head, self._tail
         if not head or not body.startswith(head) or not body.endswith(tail) or len(body) > _LONGEST:
-            return False
+            return None
         inside = _IS_INSIDE.match(body, len(head))
         if inside is None or inside.end() + len(tail) != len(body):
-            return False
+            return None
         self._unused = 0
-        return True
+        return inside[0]
 
     def forget(self) -> None:
         """What came last was something else."""
         self._head = b""
 
     def learn(self, body: bytes, chunk: Mapping[str, Any]) -> None:
-        """``body`` was one whole event, read as ``chunk``.  It becomes the pattern if it does nothing but add text."""
+        """``body`` was one whole event, read as ``chunk``.  It becomes the pattern if all that it does is to add text,
+        be it none: a token may be half a character."""
         self._head = b""
-        place = _place_of_text(chunk)
-        if place is None or self._unused > _UNUSED or not _is_one_line(body):
+        if self._unused > _UNUSED or not _only_adds_text(chunk) or not _is_one_line(body):
             return
         found = _TEXT.search(body)
         if found is None:
@@ -58,19 +59,18 @@ class Sameness:
             self._unused += 1
 
 
-def _place_of_text(chunk: Mapping[str, Any]) -> str | None:
-    """Which member of the only choice has the text; None if the event does anything else too."""
+def _only_adds_text(chunk: Mapping[str, Any]) -> bool:
     choices = chunk.get("choices")
     if chunk.get("usage") or not isinstance(choices, list) or len(choices) != 1 or not isinstance(choices[0], dict):
-        return None
+        return False
     choice = choices[0]
     delta, text = choice.get("delta"), choice.get("text")
     if choice.get("finish_reason"):
-        return None
+        return False
     if isinstance(delta, dict) and not text:
         says = {name for name, value in delta.items() if value and name != "role"}
-        return "delta" if says == {"content"} and isinstance(delta["content"], str) else None
-    return "text" if delta is None and text and isinstance(text, str) else None
+        return says <= {"content"} and isinstance(delta.get("content"), str)
+    return delta is None and isinstance(text, str)
 
 
 def _is_one_line(body: bytes) -> bool:
