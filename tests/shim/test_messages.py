@@ -112,6 +112,11 @@ BAD_ENDINGS: dict[str, tuple[list[Any], str, str]] = {
     ),
     "unknown stop_reason": ([BEGUN, message_delta("tired"), MESSAGE_STOP], "unknown_finish_reason", "api_error"),
     "the engine's own word": ([BEGUN, message_delta("abort"), MESSAGE_STOP], "generation_aborted", "api_error"),
+    "a bad end taken back": (
+        [BEGUN, message_delta("abort"), message_delta("end_turn"), MESSAGE_STOP],
+        "generation_aborted",
+        "api_error",
+    ),
     "no JSON": ([BEGUN, b"event: message_stop\ndata: {oops\n\n"], "internal_server_error", "api_error"),
     "no object": ([BEGUN, b"event: message_stop\ndata: []\n\n"], "internal_server_error", "api_error"),
 }

@@ -68,10 +68,7 @@ class MessagesReading(EventReading):
         if kind == "content_block_delta":
             self._on_content()
         elif kind == "message_delta":
-            delta = parsed.get("delta")
-            reason = delta.get("stop_reason") if isinstance(delta, dict) else None
-            self._stop_reason = reason or self._stop_reason
-            return Leave.WAIT  # a stop_reason is read as the end by clients that do not wait for message_stop
+            return self._stopping(parsed.get("delta"))
         elif kind == "message_stop":
             judged = _judge(self._stop_reason, self._engine_says)
             self.finish_reasons = judged.finish_reasons
@@ -79,6 +76,17 @@ class MessagesReading(EventReading):
                 return Verdict(error=judged.error)
             return Verdict(last=b"".join([*self._waiting, frame]))
         return Leave.NOW
+
+    def _stopping(self, delta: object) -> Verdict | Leave:
+        """A stop_reason is read as the end by clients that do not wait for message_stop: it waits; a bad one decides."""
+        reason = delta.get("stop_reason") if isinstance(delta, dict) else None
+        if reason:
+            self._stop_reason = reason
+            judged = _judge(reason, self._engine_says)
+            if judged.error is not None:
+                self.finish_reasons = judged.finish_reasons
+                return Verdict(error=judged.error)
+        return Leave.WAIT
 
 
 def judge_message(engine_says: Collection[str]) -> Judge:
@@ -103,8 +111,12 @@ def _judge(stop_reason: object, engine_says: Collection[str]) -> Judged:
         if _NO_WORD_FOR_IT in engine_says:
             return Judged(None, {0: _NO_WORD_FOR_IT})
         return Judged(_without_reason(), {0: None})
-    reason = _STOP_REASONS.get(str(stop_reason), str(stop_reason))
+    reason = _word(stop_reason)
     return Judged(unknown_fault(reason), {0: reason})
+
+
+def _word(stop_reason: object) -> str:
+    return _STOP_REASONS.get(str(stop_reason), str(stop_reason))
 
 
 def _without_reason() -> ErrorInfo:
