@@ -114,8 +114,9 @@ async def test_stock_clients_that_will_have_left_by_then_are_refused_too() -> No
     """They say after how many seconds of silence they leave; a stream is not silent, and nonsense is no time."""
     async with serving(streaming(0.1, chunk("a"), GOOD), max_inflight=1, max_queued=9) as server:
         clients = await measured(server)
-        refused = await server.ask(WHOLE, headers={"x-stainless-read-timeout": "0.15"})
-        assert refused.error["details"]["deadline_ms"] == 150
+        for name in ("x-stainless-read-timeout", "x-stainless-timeout"):
+            refused = await server.ask(WHOLE, headers={name: "0.15"})
+            assert refused.error["details"]["deadline_ms"] == 150
         for headers in ({"x-stainless-read-timeout": "600"}, {"x-stainless-read-timeout": "soon"}):
             assert (await server.ask(STREAM, headers=headers)).status == 200
         assert waiting(server) == 2

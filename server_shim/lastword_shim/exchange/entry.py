@@ -6,7 +6,7 @@ import asyncio
 import math
 import time
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from lastword._classify import ErrorInfo
 from lastword_shim.admission.bounds import Place
@@ -15,6 +15,7 @@ from lastword_shim.engine import Ticket
 
 if TYPE_CHECKING:
     from lastword_shim._core import Core
+_SILENCE: Final = ("x-stainless-read-timeout", "x-stainless-timeout")  # the Python SDKs', the JavaScript ones'
 
 
 class Entry:
@@ -24,7 +25,8 @@ class Entry:
         self._core = core
         self._ticket = ticket
         self._deadline_at = None if deadline_ms is None else time.monotonic() + deadline_ms / 1000
-        self._silence = _seconds(headers.get("x-stainless-read-timeout"))
+        told = [_seconds(headers.get(name)) for name in _SILENCE]
+        self._silence = min((seconds for seconds in told if seconds is not None), default=None)
         self._weight = Weight()
         self._place: Place | None = None
         self._gives_back = False
@@ -92,7 +94,7 @@ class Entry:
     def _patience(self, *, stream: bool) -> float | None:
         """Seconds until the caller gives up, as it says itself; None if it does not, or if that time is over.
 
-        Stock OpenAI SDKs tell after how many seconds of silence they leave, and a whole answer is silent until its end.
+        Stock SDKs tell after how many seconds of silence they leave, and a whole answer is silent until its end.
         """
         left = [] if self._deadline_at is None else [self._deadline_at - time.monotonic()]
         if not stream and self._silence is not None:
