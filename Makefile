@@ -15,7 +15,7 @@ FIND_PYTHON = python=$$(scripts/environment/find_python) || exit 1
 
 # Live tests measure time on real servers; nothing may run beside them.
 .NOTPARALLEL:
-.PHONY: help demo demo-vllm test unit live check bench overload soak scoreboard venv engine clean
+.PHONY: help demo demo-vllm test unit live faults check bench overload soak scoreboard venv engine clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -41,10 +41,13 @@ unit: venv ## all tests that need no vLLM, and the coverage gate of the pure cor
 live: venv engine ## the tests on real vLLM
 	$(PY) -m pytest tests/live --verbose
 
+faults: venv engine ## the fault tests on real vLLM ten times in a row, counted by fault (an hour)
+	@$(PY) scripts/fault_rounds.py $(FAULTS)
+
 check: venv ## linters, types, generated files, house rules
 	@$(PY) scripts/check
 
-bench: venv ## CPU per chunk: lastword, openai-python, httpx by hand
+bench: venv engine ## what lastword costs: a client's CPU per chunk; vLLM's tokens/s with the shim; the sidecar (docs/performance.md)
 	@$(PY) scripts/bench $(BENCH)
 
 overload: venv engine ## real vLLM at twice its capacity, bare, with its own limit and with the shim (7 minutes; docs/overload.md)
