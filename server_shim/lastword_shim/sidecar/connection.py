@@ -28,6 +28,7 @@ class Connection(asyncio.Protocol):
         self._reading = True
         self._waiter: asyncio.Future[None] | None = None
         self._drained: asyncio.Future[None] | None = None
+        self._lost: asyncio.Future[None] = self._loop.create_future()
         self._poll = select.poll()
         self.expiry: asyncio.TimerHandle | None = None
         self.idle_since = 0.0
@@ -90,6 +91,11 @@ class Connection(asyncio.Protocol):
         self.fail(Broken("closed by ourselves"))
         self._transport.abort()
 
+    async def stays(self, seconds: float) -> bool:
+        """Whether the upstream keeps it for so long, without a request."""
+        await asyncio.wait((self._lost,), timeout=seconds)
+        return self._open
+
     def is_usable(self) -> bool:
         """Whether the upstream keeps it open and silent, as far as this machine knows, by now."""
         return self._open and not self._transport.is_closing() and not self._poll.poll(0)
@@ -115,7 +121,7 @@ class Connection(asyncio.Protocol):
             return
         try:
             http.feed(data)
-        except UpstreamError as error:
+        except UpstreamError as error:  # what came before it is still good
             self.fail(error)
             self._transport.abort()
             return
@@ -139,6 +145,7 @@ class Connection(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """It is closed."""
         self._open = False
+        self._lost.set_result(None)
         if self._http is None:
             self._end_idle()
         elif not self._http.done:

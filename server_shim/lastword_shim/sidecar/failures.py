@@ -78,12 +78,14 @@ class Unreadable(UpstreamError):
 
 def failure_of(error: Exception, *, connecting: bool) -> UpstreamError:
     """What an exception means that came while ``connecting``, or later."""
-    text = f"{type(error).__name__}: {error}"
     if isinstance(error, UpstreamError):
         return error
     if isinstance(error, h11.ProtocolError):
         what = _QUOTED.split(str(error))[0]  # a key may be in the rest, or an answer's text
         return Unsendable(what) if isinstance(error, h11.LocalProtocolError) else Unreadable(what)
+    if not isinstance(error, OSError | ValueError):  # the WebSocket library's: no handshake as it should be
+        return Unreadable(type(error).__name__)
+    text = f"{type(error).__name__}: {error}"
     if not connecting:
         return Broken(text)
     if isinstance(error, ssl.SSLError):

@@ -15,6 +15,7 @@ MAX_LINE: Final = 4096
 MAX_TRAILERS: Final = 65536
 """Most bytes of trailer fields, which are read and dropped (RFC 9110 §6.5.1)."""
 _SIZE: Final = re.compile(rb"([0-9A-Fa-f]{1,15})[ \t]*(?:;[^\x00-\x08\x0a-\x1f\x7f]*)?\r\n")
+_TRAILER: Final = re.compile(rb"[!#-'*+\-.^-z|~0-9A-Z]+:[^\x00-\x08\x0a-\x1f\x7f]*\r\n")
 
 
 class Framing(Protocol):
@@ -27,8 +28,8 @@ class Framing(Protocol):
     reusable: bool
     """Whether the connection can serve another request once it is done."""
 
-    def feed(self, data: bytes) -> list[bytes]:
-        """Return the parts of the body that ``data`` holds."""
+    def feed(self, data: bytes, parts: list[bytes]) -> None:
+        """Add those of the body that ``data`` holds to ``parts``, also where ``Unreadable`` is raised about the rest."""
 
     def eof(self) -> None:
         """The upstream has closed.  Raises ``Broken`` where more was to come."""
@@ -45,13 +46,14 @@ class Sized:
         self.done = length == 0
         self.left_over = False
 
-    def feed(self, data: bytes) -> list[bytes]:
+    def feed(self, data: bytes, parts: list[bytes]) -> None:
         """Up to the announced length."""
         self.left_over = len(data) > self._left
         part = data[: self._left]
         self._left -= len(part)
         self.done = self._left == 0
-        return [part] if part else []
+        if part:
+            parts.append(part)
 
     def eof(self) -> None:
         """Whole only if nothing is left."""
@@ -68,9 +70,10 @@ class UntilClose:
         self.done = False
         self.left_over = False
 
-    def feed(self, data: bytes) -> list[bytes]:
+    def feed(self, data: bytes, parts: list[bytes]) -> None:
         """All of it."""
-        return [data] if data else []
+        if data:
+            parts.append(data)
 
     def eof(self) -> None:
         """The end."""
@@ -90,11 +93,10 @@ class Chunked:
         self._ending = False  # the line end after a chunk is due
         self._trailers = -1  # bytes of them so far, once the last chunk has come
 
-    def feed(self, data: bytes) -> list[bytes]:
+    def feed(self, data: bytes, parts: list[bytes]) -> None:
         """The data of all chunks, as far as it has come."""
         if self._held:
             data, self._held = self._held + data, b""
-        parts: list[bytes] = []
         at, end = 0, len(data)
         while at < end and not self.done:
             if self._left:
@@ -111,11 +113,10 @@ class Chunked:
             newline = data.find(b"\n", at, at + MAX_LINE)
             if newline < 0:
                 self._hold(data[at:])
-                return parts
+                return
             self._line(data[at : newline + 1])
             at = newline + 1
         self.left_over = at < end
-        return parts
 
     def eof(self) -> None:
         """Whole only after the last chunk."""
@@ -134,9 +135,9 @@ class Chunked:
             self._ending = False
         elif self._trailers >= 0:
             self._trailers += len(line)
-            if self._trailers > MAX_TRAILERS or not line.endswith(b"\r\n"):
-                raise Unreadable(f"no trailer field, or more than {MAX_TRAILERS} bytes of them")
             self.done = line == b"\r\n"
+            if self._trailers > MAX_TRAILERS or not (self.done or _TRAILER.fullmatch(line)):
+                raise Unreadable(f"no trailer field, or more than {MAX_TRAILERS} bytes of them")
         else:
             size = _SIZE.fullmatch(line)
             if size is None:

@@ -20,6 +20,8 @@ _REMEMBERED: Final = 1.0
 _AT_MOST: Final = 0.5
 """Seconds that whoever wants a fresh answer is kept waiting: probes have little patience."""
 _NOT_YET: Final = frozenset({Code.MODEL_LOADING, Code.SERVER_SHUTTING_DOWN})
+_DYING: Final = 0.1
+"""Seconds in which a process that is being killed has ceased to listen."""
 _MOST: Final = 65536
 
 
@@ -54,14 +56,16 @@ class Health:
                     await self.look()
 
     async def is_reachable(self) -> bool:
-        """Whether anything listens there, right now."""
-        try:
+        """Whether anything listens there that keeps a connection, right now."""
+        with contextlib.suppress(UpstreamError):
             connection = await self._pool.open()
-        except UpstreamError:
-            self.heard(reachable=False)
-            return False
-        connection.close()
-        return True
+            # A process that dies closes its connections first and its listener a moment later.
+            stays = await connection.stays(_DYING)
+            connection.close()
+            if stays:
+                return True
+        self.heard(reachable=False)
+        return False
 
     def close(self) -> None:
         """Look no more."""

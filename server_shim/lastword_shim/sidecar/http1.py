@@ -74,7 +74,7 @@ class Http1:
             self._h11.receive_data(data)
             self._read_head()
         else:
-            self.parts += self._framing.feed(data)
+            self._framing.feed(data, self.parts)
 
     def eof(self) -> None:
         """The upstream has closed.  Raises ``Broken`` where more was to come."""
@@ -121,4 +121,4 @@ class Http1:
         asked = {option.strip() for option in options.split(b",")}
         self._closing = b"close" in asked or response.http_version < b"1.1"
         rest, _ = self._h11.trailing_data
-        self.parts += self._framing.feed(rest)
+        self._framing.feed(rest, self.parts)

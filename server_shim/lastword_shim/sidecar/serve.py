@@ -162,6 +162,7 @@ def _config(app: Any) -> uvicorn.Config:
         app,
         interface="asgi3",
         lifespan="on",
+        log_config=None,  # what it has to say goes where everything goes
         log_level="warning",
         access_log=False,
         proxy_headers=False,  # the upstream is told who the peer is, and what the peer says
