@@ -161,7 +161,7 @@ async def _ask(call: Call, target: Target, number: int) -> AsyncIterator[Answer]
     head += (
         f"content-length: {len(data)}\r\nx-request-id: call-{call.number}\r\nx-stainless-retry-count: {number - 1}\r\n"
     )
-    head += f"x-stainless-read-timeout: {call.timeout:g}\r\n"  # openai-python sends it; no arm reads it
+    head += f"x-stainless-read-timeout: {call.timeout:g}\r\n"  # as openai-python sends it
     head += f"request-timeout-ms: {call.timeout * 1000:.0f}\r\n" if target.tell_deadline else ""
     reader, writer = await asyncio.open_connection("127.0.0.1", target.port, limit=LINE)
     try:

@@ -8,6 +8,7 @@ that add up to the records; and from the second round on no growth of memory.
 
     make soak                                        1,000 streams, 3 rounds: half a minute
     make soak SOAK="--streams 2000 --rounds 20"      longer
+    make soak SOAK=--sidecar                         through the sidecar
     make soak SOAK="--inflight 100"                  most of them wait in the shim's queue
 """
 
@@ -21,7 +22,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -73,12 +74,26 @@ class Server:
 
 
 @contextmanager
+def engine(options: argparse.Namespace) -> Iterator[str]:
+    """A bare embedded engine in a process of its own; its URL."""
+    argv = [sys.executable, "-m", "lastword_shim.engine.embedded", "--bare", "--port", "0", "--until-stdin-closes"]
+    argv += ["--pace", str(options.pace)]
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        yield process.stdout.readline().split()[1].removesuffix("/v1")
+        assert process.stdin is not None
+        process.stdin.close()
+
+
+@contextmanager
 def served(options: argparse.Namespace) -> Iterator[Server]:
     """Start the server; it ends when its standard input does."""
-    with tempfile.TemporaryDirectory(prefix="lastword-soak-") as folder:
+    with tempfile.TemporaryDirectory(prefix="lastword-soak-") as folder, ExitStack() as stack:
         records = Path(folder) / "records.jsonl"
+        upstream = stack.enter_context(engine(options)) if options.sidecar else None
         argv = [sys.executable, "-m", "soak.served", "--records", str(records), "--pace", str(options.pace)]
         argv += ["--inflight", str(options.inflight), "--queued", str(options.streams)] if options.inflight else []
+        argv += ["--upstream", upstream] if upstream else []
         argv += ["--settle", str(options.settle), *(["--plant"] if options.plant else [])]
         with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=SCRIPTS) as process:
             try:
@@ -125,7 +140,7 @@ def soak(options: argparse.Namespace) -> dict[str, Any]:
             broken, open_at_once = play_round(server, every, options)
             look = server.order(look=True)
             records = server.new_records()
-            generated = look["generated"] - before["generated"]
+            generated = None if options.sidecar else look["generated"] - before["generated"]
             wrong += [f"round {number}: {said}" for said in broken]
             if open_at_once != len(every):
                 wrong.append(f"round {number}: {open_at_once} of {len(every)} requests were open at once")
@@ -148,6 +163,9 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=3, help="rounds; memory is compared from the third on (3)")
     parser.add_argument("--tokens", type=int, default=8, help="tokens of an answer (8)")
     parser.add_argument("--pace", type=float, default=0.25, help="seconds that a token takes (0.25)")
+    parser.add_argument(
+        "--sidecar", action="store_true", help="the sidecar in front of the engine, and not the middleware"
+    )
     parser.add_argument("--inflight", type=int, help="LASTWORD_MAX_INFLIGHT; the rest waits in the shim's queue")
     parser.add_argument("--seed", type=int, default=1, help="of who leaves, and where (1)")
     parser.add_argument("--settle", type=float, default=10.0, help="most seconds until all is as before (10)")

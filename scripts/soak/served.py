@@ -1,4 +1,4 @@
-"""The server of the soak, in a process of its own: the shim round the embedded engine, or the sidecar before it.
+"""The server of the soak, in a process of its own: the shim round the embedded engine, or the sidecar in front of one.
 
 It is told what to do, and tells what is left in it, by lines of JSON on its standard input and output:
 
@@ -18,18 +18,24 @@ import os
 import resource
 import sys
 import time
+import urllib.request
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import uvicorn
 from prometheus_client import generate_latest
+from prometheus_client.parser import text_string_to_metric_families
 
 from lastword_shim import Settings, Shim
 from lastword_shim.engine.embedded import EmbeddedEngine
 from lastword_shim.protocol.wire import App, Message, Receive, Scope, Send
 
 FILES = 8192
+STILL = 20
+"""Looks, a second in all."""
+POOLED_FOR = 0.5
+"""Seconds that the sidecar keeps an idle connection to its upstream."""
 
 
 class Gate:
@@ -84,14 +90,15 @@ def planted(app: App) -> App:
 
 
 class Observed:
-    """One shim and its server: what is left in this process."""
+    """One shim and its server: what is left in this process.  ``engine`` gives (requests at work, tokens made) there."""
 
-    def __init__(self, shim: Shim, gate: Gate, engine: EmbeddedEngine, *, settle: float) -> None:
+    def __init__(self, shim: Shim, gate: Gate, engine: Callable[[], tuple[int, int]], *, settle: float) -> None:
         self.shim = shim
         self.gate = gate
         self.engine = engine
         self._baseline: tuple[int, int] | None = None
         self._fewest: int | None = None
+        self._seen: list[tuple[int, int]] = []
         self._settle = settle
 
     async def answer(self, order: dict[str, Any]) -> dict[str, Any]:
@@ -116,6 +123,11 @@ class Observed:
     def _left(self) -> tuple[int, int]:
         return len(asyncio.all_tasks()), len(os.listdir("/dev/fd"))
 
+    def _is_still(self) -> bool:
+        """Whether as much is left as it has been for a while: a pool closes what nobody uses a little later."""
+        self._seen = [*self._seen[-STILL:], self._left()]
+        return not self._open() and len(self._seen) > STILL and len(set(self._seen)) == 1
+
     async def _until(self, condition: Callable[[], bool], *, within: float | None = None) -> None:
         """Wait for it, but not for ever: what is then is told."""
         deadline = time.monotonic() + (within or self._settle)
@@ -138,9 +150,12 @@ class Observed:
     async def _look(self) -> dict[str, Any]:
         core = self.shim._core
         assert core is not None
-        await self._until(lambda: not self._open() and self._baseline in (None, self._left()))
+        if self._baseline is None:
+            await self._until(self._is_still)
+        await self._until(lambda: not self._open() and self._baseline in {None, self._left()})
         await core.recorder.drained(self._settle)
         objects = await self._objects()
+        running, generated = await asyncio.to_thread(self.engine)
         tasks, descriptors = self._left()
         self._baseline = self._baseline or (tasks, descriptors)
         return {
@@ -151,7 +166,8 @@ class Observed:
             "descriptors": descriptors,
             "objects": objects,
             "resident": resident(),
-            "generated": self.engine.generation_tokens,
+            "running": running,
+            "generated": generated,
             "metrics": generate_latest().decode(),
         }
 
@@ -171,12 +187,41 @@ def more_files() -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, most))
 
 
+def embedded(options: argparse.Namespace, settings: Settings) -> tuple[Shim, Gate, Callable[[], tuple[int, int]]]:
+    """The shim round an engine in this process."""
+    engine = EmbeddedEngine(pace=options.pace)
+    gate = Gate(engine)
+    return Shim(gate, settings=settings), gate, lambda: (engine.running, engine.generation_tokens)
+
+
+def sidecar(upstream: str, settings: Settings) -> tuple[Shim, Gate, Callable[[], tuple[int, int]]]:
+    """The shim round its own proxy, in front of the engine at that URL."""
+    from lastword_shim.engine.http import HttpEngine
+    from lastword_shim.sidecar.address import Address
+    from lastword_shim.sidecar.health import Health
+    from lastword_shim.sidecar.pool import Pool
+    from lastword_shim.sidecar.proxy import Proxy
+
+    pool = Pool(Address.parse(upstream), connect_timeout=5, keep_alive=POOLED_FOR, tls=None)
+    health = Health(pool)
+    gate = Gate(Proxy(pool, health))
+
+    def count() -> tuple[int, int]:
+        with urllib.request.urlopen(f"{upstream}/metrics", timeout=10) as answer:
+            text: str = answer.read().decode()
+        names = ("vllm:num_requests_running", "vllm:generation_tokens_total")
+        found = {each.name: each.value for family in text_string_to_metric_families(text) for each in family.samples}
+        running, generated = (int(found[name]) for name in names)
+        return running, generated
+
+    return Shim(gate, settings=settings, engine=HttpEngine(health)), gate, count
+
+
 async def serve(options: argparse.Namespace) -> None:
     """Serve until standard input ends."""
     settings = Settings(records=options.records, max_inflight=options.inflight, max_queued=options.queued)
-    engine = EmbeddedEngine(pace=options.pace)
-    gate = Gate(engine)
-    shim = Shim(gate, settings=settings)
+    made = sidecar(options.upstream, settings) if options.upstream else embedded(options, settings)
+    shim, gate, engine = made
     app = planted(shim) if options.plant else shim
     config = uvicorn.Config(app, port=0, log_level="warning", access_log=False, backlog=4096)
     server = uvicorn.Server(config)
@@ -202,6 +247,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--records", required=True)
     parser.add_argument("--pace", type=float, required=True)
+    parser.add_argument("--upstream")
     parser.add_argument("--inflight", type=int)
     parser.add_argument("--queued", type=int)
     parser.add_argument("--plant", action="store_true")

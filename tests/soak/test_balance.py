@@ -86,7 +86,16 @@ def test_tokens_that_no_record_has_are_told() -> None:
 
 
 def test_what_is_left_in_the_process_is_told_and_so_is_growth_after_the_second_round() -> None:
-    look = {"open": 0, "inside": 0, "waiting": 0, "tasks": 3, "descriptors": 9, "objects": 100, "resident": 1000}
+    look = {
+        "open": 0,
+        "inside": 0,
+        "waiting": 0,
+        "running": 0,
+        "tasks": 3,
+        "descriptors": 9,
+        "objects": 100,
+        "resident": 1000,
+    }
     assert list(of_process(look, look)) == []
     assert len(list(of_process({**look, "waiting": 1, "tasks": 4}, look))) == 2
     grown = {**look, "objects": 111, "resident": 1101}

@@ -34,11 +34,6 @@ def test_a_thousand_streams_leave_a_thousand_records_and_nothing_else() -> None:
     assert [(look["records"], look["left"]) for look in result["rounds"]] == [(1000, 333)] * 3
 
 
-def test_streams_that_wait_in_the_shims_own_queue_leave_nothing_either() -> None:
-    """Most of those that leave do so before they have a place."""
-    assert soak("--streams", "200", "--inflight", "40", "--pace", "0.03", "--rounds", "2")["wrong"] == []
-
-
 def test_what_a_server_does_leave_is_found() -> None:
     """A task, a descriptor and some memory of each request."""
     wrong = soak("--streams", "60", "--pace", "0.03", "--settle", "0.3", "--plant")["wrong"]
