@@ -237,7 +237,7 @@ async def test_the_hint_is_the_measured_pace_times_the_place_in_line() -> None:
         await until(lambda: waiting(server) == 2, "two in line")
         refused = await server.ask()
         await asyncio.gather(*clients)
-    assert refused.error["details"]["estimated_wait_ms"] == pytest.approx(330, rel=0.4)
+    assert refused.error["details"]["estimated_wait_ms"] == pytest.approx(330, rel=0.6)
     estimate = refused.error["details"]["estimated_wait_ms"]
     assert 0.5 * estimate <= refused.error["retry_after_ms"] <= 1.5 * estimate + 1
     assert [answer.status for answer in answers] == [200] * 18

@@ -13,6 +13,8 @@ from tests.shim.test_admission_bounds import asked, until, waiting
 from tests.shim.test_timers import GOOD, Counting, Stopwatch
 from tests.shim.wire import Server, serving
 
+from lastword_shim.exchange.telling import SEND_PATIENCE
+
 pytestmark = pytest.mark.anyio
 WHOLE: dict[str, Any] = {"model": "m"}
 STREAM: dict[str, Any] = {"model": "m", "stream": True}
@@ -30,7 +32,7 @@ async def test_a_deadline_that_passes_in_the_line_frees_the_place_in_it(body: di
         assert (await server.ask(body)).error["code"] == "queue_overloaded"
         answer = await late
         assert (answer.status, answer.error["code"]) == (504, "deadline_exceeded")
-        assert 0.3 <= time.monotonic() - began < 0.6
+        assert 0.3 <= time.monotonic() - began < 2
         assert answer.error["details"] == {"limit_seconds": 0.3}
         assert waiting(server) == 0
         next_one = asyncio.create_task(server.ask(body))
@@ -56,7 +58,7 @@ async def test_a_deadline_that_passes_at_the_engine_stops_it_and_frees_the_place
         answer = await late
         error = answer.event_error if stream else answer.error
         assert (answer.status, error["code"]) == (200 if stream else 504, "deadline_exceeded")
-        async with asyncio.timeout(0.3):
+        async with asyncio.timeout(2):
             await app.ended.wait()
             await app.begun.wait()
         await second
@@ -73,8 +75,8 @@ async def test_the_place_is_free_though_the_client_does_not_read() -> None:
             await until(lambda: server.shim._core.places.inside == 1, "one inside")  # type: ignore[union-attr]
             began = time.monotonic()
             async with server.connect(STREAM) as (reader, _):
-                await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 3)
-                assert time.monotonic() - began < 1.5
+                await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 8)
+                assert time.monotonic() - began < SEND_PATIENCE - 1
 
 
 async def measured(server: Server, turns: int = 6) -> list[asyncio.Task[Any]]:
@@ -96,7 +98,7 @@ async def test_what_cannot_begin_in_time_is_refused_at_once() -> None:
         clients = await measured(server)
         began = time.monotonic()
         answer = await server.ask(WHOLE, headers={"request-timeout-ms": "200"})
-        assert time.monotonic() - began < 0.15
+        assert time.monotonic() - began < 1
         assert (answer.status, answer.error["code"]) == (503, "queue_overloaded")
         details = answer.error["details"]
         assert 100 < details["deadline_ms"] <= 200 < details["estimated_wait_ms"] < 500
