@@ -19,6 +19,7 @@ SCRIPTS = ROOT / "tests" / "conformance" / "servers"
 KNOWN = ROOT / "tests" / "conformance" / "known"
 USUAL = "completions,choices"
 ALL = f"{USUAL},tools,keys,deadline,timers,admission"
+LIMITS = {"FIRST_TOKEN_TIMEOUT": 3, "IDLE_TIMEOUT": 2.5, "TOTAL_TIMEOUT": 7, "MAX_INFLIGHT": 8, "MAX_QUEUED": 8}
 FULL_LENGTH = ("--extra-body", '{"ignore_eos": true}')  # real engines must not be done before a client can leave
 SMOL = "SmolLM2-135M, 2048 tokens of context"
 TINY = "a model of two layers with random weights, 2048 tokens of context"
@@ -27,8 +28,8 @@ TINY = "a model of two layers with random weights, 2048 tokens of context"
 def commands() -> dict[str, Callable[[], list[str]]]:
     """By name: what makes a server's environment if need be, and gives the arguments that play it."""
     return {
-        "relay": partial(relay, "A reverse proxy of sixty lines that changes nothing."),
-        "relay-shim": partial(relay, "The same proxy, with the shim round it.", shim=True),
+        "relay": relay,
+        "sidecar": sidecar,
         "vllm": partial(vllm, f"vllm serve on a CPU, {TINY}."),
         "vllm-shim": partial(vllm, f"vllm serve --middleware lastword_shim.Shim on a CPU, {TINY}.", shim=True),
         "llama-cpp": llama_cpp,
@@ -36,11 +37,20 @@ def commands() -> dict[str, Callable[[], list[str]]]:
     }
 
 
-def relay(note: str, *, shim: bool = False) -> list[str]:
-    has, options = (ALL, ["--shim", "--limits"]) if shim else (f"{USUAL},tools,keys", [])
-    name = "A relay with the shim" if shim else "A bare relay"
-    arguments = [*about(name, "", note, has, "shim" if shim else "relay"), "--context", "2048"]
-    return [*arguments, "--", sys.executable, str(SCRIPTS / "relay.py"), "{port}", "{upstream}", *options]
+def relay() -> list[str]:
+    note = "A reverse proxy of fifty lines that changes nothing."
+    arguments = [*about("A bare relay", "", note, f"{USUAL},tools,keys", "relay"), "--context", "2048"]
+    return [*arguments, "--", sys.executable, str(SCRIPTS / "relay.py"), "{port}", "{upstream}"]
+
+
+def sidecar(*, limits: bool = True) -> list[str]:
+    """``limits`` are the settings that the suite's `timers` and `admission` ask for."""
+    note = "lastword shim --upstream: the shim round a reverse proxy of its own."
+    has = ALL if limits else f"{USUAL},tools,keys,deadline"
+    arguments = [*about("lastword sidecar", "", note, has, "shim"), "--context", "2048"]
+    command = [sys.executable, "-m", "lastword.cli", "shim", "--upstream", "{upstream}", "--port", "{port}"]
+    settings = [f"LASTWORD_{name}={value}" for name, value in LIMITS.items()] if limits else []
+    return [*arguments, "--", "env", *settings, *command, "--shutdown-timeout", "1"]
 
 
 def vllm(note: str, *, shim: bool = False) -> list[str]:

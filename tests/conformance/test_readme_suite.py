@@ -30,7 +30,8 @@ def words(command: str) -> list[str]:
     """A command's words after ``lastword``, for this interpreter."""
     first, *rest = shlex.split(command)
     assert first == "venv/bin/lastword"
-    return [sys.executable if word == "venv/bin/python" else word for word in rest]
+    ours = {"venv/bin/python": [sys.executable], "venv/bin/lastword": [sys.executable, "-m", "lastword.cli"]}
+    return [part for word in rest for part in ours.get(word, [word])]
 
 
 CLIENT = commands("How does my client behave?")
@@ -108,7 +109,7 @@ def test_the_server_command_finds_the_engine_of_the_first_steps() -> None:
     assert "All right." in done.out
 
 
-def test_the_relay_shows_what_the_shim_mends(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_relay_and_the_sidecar_show_what_the_shim_mends(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
     _, bare, mended = commands("How does my server behave?")
     broken = play(bare, "--run", "broken-stream/no-*")

@@ -1,5 +1,4 @@
-"""The smallest gateway: relay.py PORT UPSTREAM [--shim [--limits]], the limits being within what the suite's `timers` and
-`admission` say."""
+"""The smallest gateway, which changes nothing: relay.py PORT UPSTREAM."""
 
 import asyncio
 import contextlib
@@ -10,10 +9,7 @@ from typing import Any
 import httpx
 import uvicorn
 
-from lastword_shim import Settings, Shim
-
 HOP = {b"host", b"connection", b"keep-alive", b"transfer-encoding", b"upgrade", b"te", b"trailer"}
-LIMITS: Any = {"first_token_timeout": 3, "idle_timeout": 2.5, "total_timeout": 7, "max_inflight": 8, "max_queued": 8}
 Scope = MutableMapping[str, Any]
 
 
@@ -45,13 +41,5 @@ async def pass_on(scope: Scope, body: bytes, send: Any) -> None:
         await send({"type": "http.response.body", "body": b""})
 
 
-class Draining(uvicorn.Server):
-    async def shutdown(self, sockets: Any = None) -> None:
-        await SHIM.drain(1)  # before uvicorn closes the connections
-        await super().shutdown(sockets)
-
-
 CLIENT = httpx.AsyncClient(base_url=sys.argv[2], timeout=None, limits=httpx.Limits(max_connections=None))
-SHIM = Shim(relay, settings=Settings(**(LIMITS if "--limits" in sys.argv else {})))
-APP, KIND = (SHIM, Draining) if "--shim" in sys.argv else (relay, uvicorn.Server)
-KIND(uvicorn.Config(APP, port=int(sys.argv[1]), access_log=False, lifespan="off", timeout_graceful_shutdown=5)).run()
+uvicorn.run(relay, port=int(sys.argv[1]), access_log=False, lifespan="off", timeout_graceful_shutdown=5)
