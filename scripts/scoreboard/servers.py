@@ -18,7 +18,8 @@ ROOT = Path(__file__).resolve().parents[2]
 SCRIPTS = ROOT / "tests" / "conformance" / "servers"
 KNOWN = ROOT / "tests" / "conformance" / "known"
 USUAL = "completions,choices"
-ALL = f"{USUAL},tools,keys,deadline,timers,admission"
+DIALECTS = "responses,messages"
+ALL = f"{USUAL},{DIALECTS},tools,keys,deadline,timers,admission"
 LIMITS = {"FIRST_TOKEN_TIMEOUT": 3, "IDLE_TIMEOUT": 2.5, "TOTAL_TIMEOUT": 7, "MAX_INFLIGHT": 8, "MAX_QUEUED": 8}
 FULL_LENGTH = ("--extra-body", '{"ignore_eos": true}')  # real engines must not be done before a client can leave
 SMOL = "SmolLM2-135M, 2048 tokens of context"
@@ -39,14 +40,14 @@ def commands() -> dict[str, Callable[[], list[str]]]:
 
 def relay() -> list[str]:
     note = "A reverse proxy of fifty lines that changes nothing."
-    arguments = [*about("A bare relay", "", note, f"{USUAL},tools,keys", "relay"), "--context", "2048"]
+    arguments = [*about("A bare relay", "", note, f"{USUAL},{DIALECTS},tools,keys", "relay"), "--context", "2048"]
     return [*arguments, "--", sys.executable, str(SCRIPTS / "relay.py"), "{port}", "{upstream}"]
 
 
 def sidecar(*, limits: bool = True) -> list[str]:
     """``limits`` are the settings that the suite's `timers` and `admission` ask for."""
     note = "lastword shim --upstream: the shim round a reverse proxy of its own."
-    has = ALL if limits else f"{USUAL},tools,keys,deadline"
+    has = ALL if limits else f"{USUAL},{DIALECTS},tools,keys,deadline"
     arguments = [*about("lastword sidecar", "", note, has, "shim"), "--context", "2048"]
     command = [sys.executable, "-m", "lastword.cli", "shim", "--upstream", "{upstream}", "--port", "{port}"]
     settings = [f"LASTWORD_{name}={value}" for name, value in LIMITS.items()] if limits else []
@@ -57,7 +58,7 @@ def vllm(note: str, *, shim: bool = False) -> list[str]:
     import engine_env  # here: environments has said where it is
 
     version = str(engine_env.ensure(smollm2=False, check_only=False)["vllm_version"])
-    has = f"{USUAL},keys,deadline,admission" if shim else f"{USUAL},keys"
+    has = f"{USUAL},{DIALECTS},keys" + (",deadline,admission" if shim else "")
     arguments = about("vLLM with the shim" if shim else "vLLM", version, note, has, "shim" if shim else "vllm")
     command = [sys.executable, str(SCRIPTS / "vllm.py"), "{port}", *(["--shim"] if shim else [])]
     return [*arguments, *FULL_LENGTH, "--", *command]

@@ -51,29 +51,32 @@ def test_error_schema_lets_unknown_members_be(errors: Errors, error_body: dict[s
     assert errors("error", error_body | {"trace": "t"}) == []
 
 
-@pytest.mark.parametrize(
-    "event",
-    [
-        {"event": "error", "data": {"type": "error", "code": "queue_timeout", "message": "Too long.", "param": None}},
-        {
-            "event": "response.failed",
-            "data": {
-                "type": "response.failed",
-                "response": {"status": "failed", "error": {"code": "generation_aborted", "message": "Gone."}},
-            },
-        },
-    ],
-    ids=["error", "response.failed"],
-)
-def test_error_events_of_responses(event: dict[str, Any], errors: Errors) -> None:
-    """Responses streams have error events of their own."""
-    assert errors("stream-error-event", event) == []
+def test_error_events_of_responses(errors: Errors, error_body: dict[str, Any]) -> None:
+    """Responses streams have error events of their own, each with the error where stock SDKs look for one."""
+    error = error_body["error"]
+    flat = {**error, "type": "error", "sequence_number": 0, "error": error}
+    assert errors("stream-error-event", {"event": "error", "data": flat}) == []
+    failed = {
+        "type": "response.failed",
+        "sequence_number": 7,
+        "response": {"status": "failed", "error": error},
+        "error": error,
+    }
+    assert errors("stream-error-event", {"event": "response.failed", "data": failed}) == []
+    for member in failed:
+        lacking = {name: value for name, value in failed.items() if name != member}
+        assert errors("stream-error-event", {"event": "response.failed", "data": lacking}) != []
+    assert errors("stream-error-event", {"event": "response.incomplete", "data": failed}) != []
 
 
 def test_error_event_of_messages(errors: Errors, error_body: dict[str, Any]) -> None:
-    """Messages streams wrap the error in Anthropic's envelope under the event name error."""
-    event = {"event": "error", "data": {"type": "error", "error": error_body["error"]}}
-    assert errors("stream-error-event", event) == []
+    """Messages streams wrap the error in Anthropic's envelope, with its words, under the event name error."""
+    error = {**error_body["error"], "type": "overloaded_error"}
+    data = {"type": "error", "error": error, "request_id": "req-1"}
+    assert errors("stream-error-event", {"event": "error", "data": data}) == []
+    assert errors("stream-error-event", {"event": "error", "data": {**data, "error": error_body["error"]}}) != []
+    del data["request_id"]
+    assert errors("stream-error-event", {"event": "error", "data": data}) != []
 
 
 def test_chat_error_event_has_no_name(errors: Errors, error_body: dict[str, Any]) -> None:

@@ -72,8 +72,8 @@ def server(
         typer.Option(
             metavar="A,B",
             rich_help_panel=_HAS,
-            help="What it has, of: completions, choices, tools (these if left out), keys, timers, deadline, admission; "
-            "-shutdown, say, takes away what would be found.",
+            help="What it has, of: completions, choices, tools (these if left out), responses, messages, keys, timers, "
+            "deadline, admission; -shutdown, say, takes away what would be found.",
         ),
     ] = None,
     context: Annotated[

@@ -44,6 +44,7 @@ class Said:
     value: Any  # parsed JSON, or text
     status: int | None
     info: ErrorInfo | None  # how a receiver reads it that knows the dialects of servers
+    frame: Mapping[str, Any] | None = None  # the event that it came in, where events have names
 
     @property
     def error(self) -> Mapping[str, Any]:
@@ -68,13 +69,13 @@ def said_in_body(answer: Answer) -> Said:
         return Said(body.decode("utf-8", "replace"), answer.status, info)
 
 
-def said_in_event(data: str, name: str) -> Said:
-    """The error of an event."""
+def said_in_event(data: str, name: str, *, frame: Mapping[str, Any] | None = None) -> Said:
+    """The error of an event; ``frame`` is the event of another protocol that it stood in."""
     try:
         value: Any = json.loads(data)
     except (ValueError, RecursionError):
         value = data
-    return Said(value, None, classify_frame(name, value))
+    return Said(value, None, classify_frame(name, value), frame)
 
 
 def judge_error(
@@ -85,6 +86,10 @@ def judge_error(
     shape = violations("error", said.value) if isinstance(said.value, Mapping) else ["error: it is no JSON object"]
     if name:
         shape.append(f"error: the event is named {name!r}, where it must have no name")
+    if said.frame is not None:
+        shape += violations("stream-error-event", said.frame)
+    if said.status is not None and "MSG-3" in rules:
+        shape += violations("stream-error-event", {"event": "error", "data": said.value})
     if shape:
         yield _of_another_shape(said, accepted, shape[0].removeprefix("error: "))
     else:

@@ -28,6 +28,9 @@ late: not in the time that there was. left: we went. endless: more than anybody 
 LINGER: Final = 2.0
 """Seconds that a body may stay open once its terminal event has come."""
 _ERROR: Final = re.compile(r'\s*\{\s*"error"\s*:\s*[^n\s]')  # "error": null is none
+_TERMINAL_NAMES: Final = frozenset({
+    "error", "message_stop", "response.completed", "response.incomplete", "response.failed",
+})  # fmt: skip
 _MOST: Final = 64 * 2**20  # bytes of one body; a server that never ends must not take the memory
 _MOST_EVENTS: Final = 100_000  # of one stream, for the same reason: small ones weigh more than their bytes
 
@@ -177,12 +180,12 @@ class Asking:
         answer.body += data
         if not answer.is_stream:
             return False
-        seen = bool(answer.events) and _may_be_terminal(answer.events[-1].data)
+        seen = bool(answer.events) and _may_be_terminal(answer.events[-1])
         for event in self._decoder.feed(data):
             answer.events.append(event)
             answer.event_times.append(time.monotonic())
             answer.note(f"< {event.event + ': ' if event.event else ''}{event.data[:200]}")
-            if not seen and _may_be_terminal(event.data):
+            if not seen and _may_be_terminal(event):
                 seen = self._terminal_seen = True
             self.begun.set()
             if self._leave_after is not None and len(answer.events) >= self._leave_after:
@@ -190,5 +193,5 @@ class Asking:
         return False
 
 
-def _may_be_terminal(data: str) -> bool:
-    return data.strip() == "[DONE]" or _ERROR.match(data) is not None
+def _may_be_terminal(event: ServerSentEvent) -> bool:
+    return event.data.strip() == "[DONE]" or event.event in _TERMINAL_NAMES or _ERROR.match(event.data) is not None

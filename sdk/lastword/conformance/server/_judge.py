@@ -13,6 +13,7 @@ from lastword._completeness import StreamTracker, WireEnd
 from lastword._sse import ServerSentEvent
 from lastword.conformance._faults import Fault
 from lastword.conformance._results import Verdict
+from lastword.conformance.server._dialects import SUCCESS, Told, as_chat, body_as_chat
 from lastword.conformance.server._errors import (
     Said,
     as_list,
@@ -42,18 +43,20 @@ class Reading:
     garbage: str | None = None
     after: int = 0
     flaw: ErrorInfo | None = None
+    success: str = "[DONE]"
 
 
 def read(request: Request, answer: Answer) -> Reading:
     """Understand an answer, be it a stream, a body or an error."""
-    reading = Reading(StreamTracker(expected_choices=request.choices))
+    tracker = StreamTracker(expected_choices=request.choices)
+    reading = Reading(tracker, success=SUCCESS.get(request.endpoint, "[DONE]"))
     if answer.status is None:
         return reading
     if answer.status >= 400:
         reading.said = said_in_body(answer)
     elif answer.is_stream:
-        for event in answer.events:
-            _take(reading, event)
+        for told in as_chat(request.endpoint, answer.events):
+            _take(reading, told)
         reading.flaw = reading.tracker.end(_WIRE.get(answer.end, "reset"), pending=answer.pending)
     elif request.judged:
         _take_body(reading, request, answer)
@@ -92,7 +95,8 @@ def judge(expect: Mapping[str, Any], request: Request, answer: Answer, rules: fr
     yield from _times(expect, answer)
 
 
-def _take(reading: Reading, event: ServerSentEvent) -> None:
+def _take(reading: Reading, told: Told) -> None:
+    event = told.event
     if not event.data.strip():
         return
     has_ended = reading.garbage is not None or bool(reading.terminals)
@@ -104,7 +108,8 @@ def _take(reading: Reading, event: ServerSentEvent) -> None:
     elif kind != "chunk":
         reading.terminals.append(kind)
         if kind == "error" and reading.said is None:
-            reading.said, reading.event_name = said_in_event(event.data, event.event), event.event
+            reading.said = said_in_event(event.data, event.event, frame=told.frame)
+            reading.event_name = event.event
 
 
 def _kind(tracker: StreamTracker, event: ServerSentEvent) -> str:
@@ -123,7 +128,7 @@ def _take_body(reading: Reading, request: Request, answer: Answer) -> None:
     elif request.stream:
         reading.garbage = "a whole answer"
     else:
-        reading.tracker.accept_body(said.value)
+        reading.tracker.accept_body(body_as_chat(request.endpoint, said.value))
         reading.flaw = reading.tracker.end(_WIRE.get(answer.end, "reset"))
 
 
@@ -146,19 +151,19 @@ def _wrong_status(status: int, statuses: list[int], *, may_be_whole: bool, readi
 
 
 def _stream(reading: Reading, answer: Answer, wanted: list[str]) -> Iterator[Fault]:
-    got = reading.terminals[0] if reading.terminals else None
+    got, success = reading.terminals[0] if reading.terminals else None, reading.success
     if got is None:
         yield _no_terminal(reading, answer)
     elif wanted and got not in wanted:
-        verdict, how = (Verdict.SILENT, "[DONE]") if got == "done" else (Verdict.FALSE_ALARM, "an error event")
+        verdict, how = (Verdict.SILENT, success) if got == "done" else (Verdict.FALSE_ALARM, "an error event")
         kind = "a failure" if got == "done" else "a good stream"
         yield Fault(verdict, f"{kind} ended with {how}")
     elif got == "done" and reading.flaw is not None and reading.flaw.code != Code.UNKNOWN_FINISH_REASON:
-        yield Fault(Verdict.SILENT, f"[DONE] was sent, and yet {reading.flaw.message}")
+        yield Fault(Verdict.SILENT, f"{success} was sent, and yet {reading.flaw.message}")
     if "done" in reading.terminals[1:] and got == "error":
-        yield Fault(Verdict.WRONG_CODE, "the error event was followed by [DONE], which says success (STR-14)")
+        yield Fault(Verdict.WRONG_CODE, f"the error event was followed by {success}, which says success (STR-14)")
     elif len(reading.terminals) > 1:
-        named = " and ".join("[DONE]" if each == "done" else "an error event" for each in reading.terminals)
+        named = " and ".join(success if each == "done" else "an error event" for each in reading.terminals)
         verdict = Verdict.SILENT if "error" in reading.terminals[1:] and got == "done" else Verdict.DETAIL
         yield Fault(verdict, f"the stream has more than one terminal event: {named} (STR-14)")
     if reading.after:

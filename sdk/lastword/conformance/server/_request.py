@@ -12,7 +12,10 @@ from lastword._completeness import expected_choices
 from lastword.conformance._cases import API_KEY
 from lastword.conformance._results import ConformanceError
 
-_PATHS: Final = {"chat": "/v1/chat/completions", "completions": "/v1/completions", "models": "/v1/models"}
+_PATHS: Final = {
+    "chat": "/v1/chat/completions", "completions": "/v1/completions", "models": "/v1/models",
+    "responses": "/v1/responses", "messages": "/v1/messages",
+}  # fmt: skip
 _QUESTION: Final = "Count from one to one hundred."
 _LONG_WITHOUT_CONTEXT: Final = 1500  # tokens
 _RESERVE: Final = 160  # tokens of the context that a long answer leaves to the prompt and its template
@@ -61,7 +64,8 @@ class Request:
     body: bytes
     stream: bool
     choices: int
-    judged: bool  # an answer of chat or completions, and no list of models
+    judged: bool  # an answer that is generated, and no list of models
+    endpoint: str
     request_id: str | None
 
     @property
@@ -117,15 +121,19 @@ def request_of(target: Target, call: Mapping[str, Any], case_id: str) -> Request
         stream=bool(call["stream"]),
         choices=expected_choices(document),
         judged=endpoint != "models" and "path" not in call and method == "POST",
+        endpoint=endpoint,
         request_id=headers["x-request-id"],
     )
 
 
 def _document(target: Target, call: Mapping[str, Any], endpoint: str) -> dict[str, Any]:
-    asked: dict[str, Any] = {"prompt": _QUESTION} if endpoint == "completions" else {}
-    if endpoint == "chat":
+    asked: dict[str, Any] = {}
+    if endpoint in ("completions", "responses"):
+        asked = {"prompt" if endpoint == "completions" else "input": _QUESTION}
+    elif endpoint != "models":
         asked = {"messages": [{"role": "user", "content": _QUESTION}]}
-    document = {"model": target.model, **asked, "stream": call["stream"], "max_tokens": 16, **target.extra}
+    length = "max_output_tokens" if endpoint == "responses" else "max_tokens"
+    document = {"model": target.model, **asked, "stream": call["stream"], length: 16, **target.extra}
     document.update(_filled(call.get("body", {}), target))
     return {name: value for name, value in document.items() if name not in call.get("without", ())}
 
