@@ -11,8 +11,11 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
+import uvicorn
 from tests.shim.apps import JSON, Message, Receive, Scope, Send, read_body
-from tests.shim.wire import Server, read_answer, serving
+from tests.shim.wire import Quiet, Server, read_answer, recording, serving
+
+from lastword_shim import Settings, Shim
 
 pytestmark = pytest.mark.anyio
 TRANSCRIPTIONS = "/v1/audio/transcriptions"
@@ -205,10 +208,6 @@ UPGRADE = {"connection": "Upgrade, HTTP2-Settings", "upgrade": "h2c", "http2-set
 @pytest.mark.parametrize("promise", [(b"content-length", b"20"), (b"transfer-encoding", b"chunked")])
 async def test_a_body_lost_in_an_upgrade_is_told_with_the_remedy(path: str, promise: tuple[bytes, bytes]) -> None:
     """As uvicorn with httptools hands it over: the head's promise and nothing of the body."""
-    from tests.shim.wire import recording
-
-    from lastword_shim import Settings, Shim
-
     shim = Shim(Counting(), settings=Settings())
     sent: list[Message] = []
     records: list[dict[str, Any]] = []
@@ -237,3 +236,27 @@ async def test_an_upgrade_whose_body_arrives_is_no_fault() -> None:
     async with serving(Counting()) as server:
         answer = await server.ask(b"", path="/tokenize", headers=UPGRADE)
         assert json.loads(answer.body) == {"size": 0}
+
+
+async def test_a_real_server_loses_the_body_and_its_client_is_told() -> None:
+    """uvicorn with httptools, which is what vLLM runs on."""
+    shim = Shim(Counting(), settings=Settings())
+    running = Quiet(
+        uvicorn.Config(shim, port=0, http="httptools", lifespan="off", log_level="critical", access_log=False)
+    )
+    serve = asyncio.create_task(running.serve())
+    while not running.started:
+        await asyncio.sleep(0.005)
+    port = running.servers[0].sockets[0].getsockname()[1]
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    try:
+        async with asyncio.timeout(5):
+            writer.write(head("/v1/chat/completions", 2, **{**UPGRADE, "content-type": "application/json"}) + b"{}")
+            answer = await read_answer(reader)
+    finally:
+        writer.close()
+        with contextlib.suppress(OSError):
+            await writer.wait_closed()
+        running.should_exit = True
+        await serve
+    assert (answer.status, answer.error["param"]) == (400, "upgrade")
