@@ -162,7 +162,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--streams", type=int, default=1000, help="at once (1000)")
     parser.add_argument("--rounds", type=int, default=3, help="rounds; memory is compared from the third on (3)")
     parser.add_argument("--tokens", type=int, default=8, help="tokens of an answer (8)")
-    parser.add_argument("--pace", type=float, default=0.25, help="seconds that a token takes (0.25)")
+    parser.add_argument("--pace", type=float, default=0.2, help="seconds that a token takes (0.2)")
     parser.add_argument(
         "--sidecar", action="store_true", help="the sidecar in front of the engine, and not the middleware"
     )

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 AT_ONCE = 200
 """Connections that are being opened at a time."""
+MORE = 100
 QUEUED_FOR = 0.2
 """Seconds within which those leave that do so before the first token."""
 _TOKEN = re.compile(rb'"content": ?"[^"]')
@@ -38,13 +39,13 @@ class Plan:
 
 
 def plans(seed: int, number: int, *, streams: int, tokens: int) -> list[Plan]:
-    """Round ``number``: a third leave, at points from before the first token to three tokens before the end."""
+    """Round ``number``: a third leave, at points from before the first token to after as many as the others get."""
     chance = random.Random(f"{seed}/{number}")
     leaving = set(chance.sample(range(streams), streams // 3))
     return [
         Plan(
             name=f"soak-{number}-{index}",
-            leaves_after=chance.randint(0, tokens - 3) if index in leaving else None,
+            leaves_after=chance.randint(0, tokens) if index in leaving else None,
             in_mid_event=chance.random() < 0.3,
             resets=chance.random() < 0.5,
             moment=chance.random() * QUEUED_FOR,
@@ -78,7 +79,8 @@ async def _one(
     try:
         async with opening:
             reader, writer = await asyncio.open_connection("127.0.0.1", port)
-            writer.write(_request(plan, tokens))
+            # One that leaves asks for more, or a late reader would leave when its answer is over already.
+            writer.write(_request(plan, tokens if plan.leaves_after is None else tokens * MORE))
             await writer.drain()
     finally:
         sent.release()
