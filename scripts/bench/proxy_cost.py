@@ -10,86 +10,23 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
-import http.client
 import json
 import os
 import re
-import socket
 import statistics
-import subprocess
-import sys
-import tempfile
 import time
-from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any
-
-import environments
 
 from bench import BenchError
 from bench.client_cost import Say, server
 from bench.cpu import cpu_seconds
+from bench.proxies import KEY, litellm, sidecar, started
 from setup_steps import SetupError
 
-ROOT = Path(__file__).resolve().parents[2]
-KEY = "key-of-the-vectors"  # what litellm_proxy.py is set to
 FULL_SPEED = (16, 500)
 """Streams at once, and chunks of each."""
 STAMPED = (8, 150)
-START_SECONDS = 90.0
 _EVENT = re.compile(rb'"content": ?"([^"]+)"')
-
-
-def commands(upstream: str) -> dict[str, list[str]]:
-    """By name, what starts each proxy; ``{port}`` in it is where it is to listen."""
-    litellm = str(ROOT / "tests" / "conformance" / "servers" / "litellm_proxy.py")
-    return {
-        "sidecar": [sys.executable, "-m", "lastword.cli", "shim", "--upstream", upstream, "--port", "{port}"],
-        "litellm": [str(environments.ready("litellm-proxy")), litellm, "{port}", upstream],
-    }
-
-
-@contextlib.contextmanager
-def started(name: str, command: Sequence[str]) -> Iterator[tuple[int, int]]:
-    """Run a proxy; yields its port and its process id.
-
-    Raises:
-        BenchError: it does not answer.
-    """
-    port = _free_port()
-    with tempfile.TemporaryFile() as log:
-        argv = [part.replace("{port}", str(port)) for part in command]
-        with subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log) as process:
-            try:
-                deadline = time.monotonic() + START_SECONDS
-                while not _answers(port):
-                    if process.poll() is not None or time.monotonic() > deadline:
-                        log.seek(0)
-                        raise BenchError(f"{name} did not start:\n{log.read()[-3000:].decode('utf-8', 'replace')}")
-                    time.sleep(0.1)
-                yield port, process.pid
-            finally:
-                process.terminate()
-                try:
-                    process.wait(10)
-                except subprocess.TimeoutExpired:
-                    process.kill()
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
-
-
-def _answers(port: int) -> bool:
-    with contextlib.closing(http.client.HTTPConnection("127.0.0.1", port, timeout=5)) as connection:
-        try:
-            connection.request("GET", "/v1/models", headers={"authorization": f"Bearer {KEY}"})
-            return connection.getresponse().status < 500
-        except (OSError, http.client.HTTPException):
-            return False
 
 
 async def read(port: int, chunks: int, mode: str) -> list[float]:
@@ -143,7 +80,7 @@ def run(options: argparse.Namespace, say: Say) -> dict[str, Any]:
         with contextlib.ExitStack() as stack:
             upstream = stack.enter_context(server()).removesuffix("/v1")
             ways = {"none": (int(upstream.rpartition(":")[2]), os.getpid())}
-            for name, command in commands(upstream).items():
+            for name, command in {"sidecar": sidecar(upstream), "litellm": litellm(upstream)}.items():
                 say(f"proxy: starting {name}")
                 ways[name] = stack.enter_context(started(name, command))
             for name, (port, _) in ways.items():

@@ -22,6 +22,7 @@ from tests.live.vllm_server import VllmServer
 
 from bench import BenchError
 from bench.engines import Say, both
+from bench.proxies import sidecar, started
 
 PATH = "/v1/completions"
 TOKENS = 1900
@@ -91,8 +92,9 @@ def _until_quiet(counter: Counter, tokens: float, *, most: float) -> Departure:
 def run(options: argparse.Namespace, say: Say) -> dict[str, Any]:
     """For each way in, streamed and whole: milliseconds of every departure, and their median and most."""
     result: dict[str, Any] = {}
-    with both(say) as servers:
-        ways = {"bare": (servers["bare"].port, servers["bare"]), "shim": (servers["shim"].port, servers["shim"])}
+    with both(say) as servers, started("sidecar", sidecar(servers["bare"].root_url)) as (front, _):
+        ways = {name: (server.port, server) for name, server in servers.items()}
+        ways["sidecar"] = (front, servers["bare"])
         for kind in ("stream", "whole"):
             found: dict[str, list[Departure]] = {name: [] for name in ways}
             for _ in range(options.departures):
