@@ -10,6 +10,8 @@ take is measured first. vLLM's environment must be there (`make engine`). About 
     make overload OVERLOAD="--seeds 1,2,3 --out F"      three, and every attempt and record as files in the folder F
     make overload OVERLOAD="--arms limit,shim --load 3"
     make overload OVERLOAD="--show docs/overload"       the table of a run that was kept, without running anything
+
+docs/overload.md is made by --seeds 1,2,3 --out docs/overload/alike --markdown docs/overload.md
 """
 
 from __future__ import annotations
@@ -26,10 +28,12 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 import engine_env
+import marked
 from overload import keeping, playing
 from overload.arms import Arm, arms, choose
 from overload.calls import PATIENCE, Call, draw
-from overload.table import table
+from overload.chart import chart
+from overload.table import table, words
 from setup_steps import SetupError, end_on_sigterm
 
 _started = time.monotonic()
@@ -65,6 +69,14 @@ def experiment(options: argparse.Namespace) -> dict[str, Any]:
     return result
 
 
+def put_into(page: Path, result: dict[str, Any]) -> None:
+    """The table between the page's comments, the chart into the folder beside it."""
+    marked.put(page, f"scripts/overload, callers {result['callers']}", f"{words(result)}\n\n{table(result)}")
+    folder = page.with_suffix("")
+    folder.mkdir(exist_ok=True)
+    (folder / f"tokens-{result['callers']}.svg").write_text(chart(result), encoding="utf-8")
+
+
 def _calls(options: argparse.Namespace, seed: int, rate: float) -> list[Call]:
     if options.trace is not None:
         return keeping.load_trace(options.trace)
@@ -87,6 +99,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--trace", type=Path, metavar="FILE", help="play the calls that a run has kept, at their times")
     parser.add_argument("--out", type=Path, metavar="FOLDER", help="keep the result, every attempt and record there")
     parser.add_argument("--show", type=Path, metavar="FOLDER", help="run nothing; print what such a folder holds")
+    parser.add_argument("--markdown", type=Path, metavar="PAGE", help="put the table into a page, the chart beside it")
     parser.add_argument("--json", action="store_true", help="print JSON instead of the table")
     return parser.parse_args()
 
@@ -112,13 +125,15 @@ def main() -> int:
         result = keeping.load(options.show) if options.show else experiment(options)
         if options.out is not None:
             keeping.keep_result(options.out, result)
+        if options.markdown is not None:
+            put_into(options.markdown, result)
     except (SetupError, RuntimeError, ValueError, OSError) as error:
         print(f"overload: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         print("overload: interrupted; its servers have been ended", file=sys.stderr)
         return 130
-    print(json.dumps(result, indent=2) if options.json else table(result))
+    print(json.dumps(result, indent=2) if options.json else f"{words(result)}\n\n{table(result)}")
     return 0
 
 

@@ -38,6 +38,21 @@ def _of(arm: Mapping[str, Any], name: str, quantile: str, factor: float = 1) -> 
     return None if spread is None else spread[quantile] * factor
 
 
+def words(result: Mapping[str, Any]) -> str:
+    """What was measured with what, in a sentence or two."""
+    capacity, limits = result["capacity"], result["limits"]
+    seeds = ", ".join(str(run["seed"]) for run in result["runs"])
+    before = [arm["calls_per_second_before"] for run in result["runs"] for arm in run["arms"].values()]
+    return (
+        f"{result['machine']}; vLLM {result['versions']['vllm']} on the CPU, Python {result['versions']['python']}. "
+        f"The engine takes {capacity['calls_per_second']:.1f} calls/s, {result['engine_lanes']} at a time, of "
+        f"{capacity['service']:.1f} s each (before the traces: {min(before):.1f} to {max(before):.1f}); offered: "
+        f"{result['offered_calls_per_second']:.1f} calls/s for {result['seconds']:.0f} s, timeouts of "
+        f"{result['patience']:g} s ({result['callers']}), seeds {seeds}. "
+        f"Limits: {limits['inflight']} at the engine, {limits['queued']} waiting."
+    )
+
+
 def table(result: Mapping[str, Any]) -> str:
     """Medians over the repetitions, and least and most behind them where there are several."""
     runs = result["runs"]
