@@ -26,6 +26,7 @@ FAULTS: dict[str, tuple[str, ...]] = {
         "test_console::test_a_dead_engine_is_dead",
         "test_sdk::test_a_server_that_goes_away_is_never_taken_for_an_answer",
         "test_shim_endings::test_an_engine_that_falls_silent_and_then_dies",
+        "test_shim_routes::test_an_engine_that_dies_in_the_middle_ends_both_protocols_honestly",
     ),
     "stop": (
         "test_console::test_an_engine_that_hangs_is_stalled_until_it_goes_on",
@@ -58,6 +59,7 @@ FAULTS: dict[str, tuple[str, ...]] = {
     "deadline-generating": (
         "test_shim::test_a_deadline_of_the_caller_ends_the_generation",
         "test_shim_admission::test_a_deadline_that_passes_while_generating_frees_the_place",
+        "test_shim_routes::test_a_deadline_stops_the_engine",
     ),
 }
 """Faults and the tests that cause them: file and function in tests/live, with all their parameters."""

@@ -3,11 +3,13 @@
 Mounted with ``--middleware faults.Faults`` it stands outside of the shim, but what it changes, the engine client's
 ``generate``, lies inside: the exceptions take vLLM's own ways out, through its handlers and its stream generators.
 
-``x-fault: {"at": "call" | "first" | "later", "raise": "RuntimeError", "text": "…"}`` or ``{"at": "later", "abort": true}``
+``x-fault: {"at": "call" | "first" | "later", "raise": "RuntimeError", "text": "…"}`` or
+``{"at": "later" | "queued", "abort": true}``
 """
 
 from __future__ import annotations
 
+import asyncio
 import builtins
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
@@ -53,11 +55,13 @@ async def failing(
 ) -> AsyncIterator[Any]:
     if fault["at"] == "first":
         raise error_of(fault)
+    if fault["at"] == "queued":  # for an engine that has been stopped, so that no token comes first
+        asyncio.get_running_loop().call_later(0.2, lambda: asyncio.ensure_future(client.abort(request_id)))
     seen = 0
     async for output in outputs:
         yield output
         seen += 1
-        if seen == 3 or output.finished:  # a whole answer has one output only
+        if fault["at"] == "later" and (seen == 3 or output.finished):  # a whole answer has one output only
             if not fault.get("abort"):
                 raise error_of(fault)
             await client.abort(request_id)
