@@ -110,6 +110,22 @@ async def test_while_the_connection_is_being_made(monkeypatch: pytest.MonkeyPatc
     assert engine.calls == []
 
 
+async def test_whenever_they_leave_no_connection_is_left() -> None:
+    """A hundred callers that go at any moment, while the connection is being made too."""
+    async with behind(EVENTS_HEAD) as (engine, server, _):
+
+        async def come_and_go(turns: int) -> None:
+            async with server.connect({"model": "m", "stream": True}):
+                for _ in range(turns):
+                    await asyncio.sleep(0)
+
+        await asyncio.gather(*(come_and_go(number % 50) for number in range(100)))
+        async with asyncio.timeout(5):
+            while engine.open or len(server.shim._core.drain):  # type: ignore[union-attr]
+                await asyncio.sleep(0.01)
+        assert len(server.uvicorn._pool._idle) == 0  # type: ignore[attr-defined]
+
+
 async def test_one_that_goes_takes_no_other_with_it() -> None:
     """And its connection is not given to anybody else."""
     reached = asyncio.Event()

@@ -29,7 +29,7 @@ async def test_a_request_passes_as_it_was_sent() -> None:
     """Method, raw path, query, fields of one name, body; with what the sidecar adds."""
     async with upstream(echo) as engine, sidecar(engine.url) as server:
         sent = (
-            b"PATCH /v1/files/a%2Fb%20c?x=%2F&y=+ HTTP/1.1\r\nHost: me\r\nX-Two: 1\r\nx-two: 2\r\nAccept-Encoding: gzip\r\n"
+            b"PATCH /v1/files/a%2Fb%20c?x=%2F&y=+ HTTP/1.1\r\nHost: me\r\nX-Two: 1\r\nx-two: 2\r\nX-Name: Andr\xe9\r\n"
             b"Content-Length: 3\r\nConnection: close, X-Hop\r\nX-Hop: 1\r\n\r\nabc"
         )
         got = await exchange(server.port, sent)
@@ -39,6 +39,7 @@ async def test_a_request_passes_as_it_was_sent() -> None:
     assert [value for name, value in call.fields if name == "x-two"] == ["1", "2"]
     assert (call.field("host"), call.field("x-forwarded-for"), call.field("via")) == ("me", "127.0.0.1", "1.1 lastword")
     assert call.field("x-hop") is None
+    assert b"\r\nx-name: Andr\xe9\r\n" in call.head
     assert (call.body, call.field("content-length"), call.field("transfer-encoding")) == (b"abc", "3", None)
 
 
@@ -61,6 +62,7 @@ async def test_a_request_without_a_body_gets_none() -> None:
         (b"GET", b"HTTP/1.1 307 Moved\r\nlocation: http://me/x\r\ncontent-length: 0\r\n\r\n", [b"307", b"location: http://me/x"]),
         (b"GET", b"HTTP/1.1 200 OK\r\nset-cookie: a\r\nset-cookie: b\r\ncontent-length: 0\r\n\r\n",
          [b"set-cookie: a", b"set-cookie: b"]),
+        (b"GET", b"HTTP/1.1 200 OK\r\nx-name: Andr\xe9\r\ncontent-length: 0\r\n\r\n", [b"x-name: Andr\xe9"]),
         (b"HEAD", b"HTTP/1.1 200 OK\r\ncontent-length: 12\r\n\r\n", [b"content-length: 12"]),
         (b"GET", b"HTTP/1.1 204 No Content\r\ncontent-length: 9\r\n\r\n", [b"204"]),
         (b"GET", b'HTTP/1.1 304 Not Modified\r\netag: "e"\r\ncontent-length: 9\r\n\r\n', [b"304", b'etag: "e"']),

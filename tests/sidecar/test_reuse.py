@@ -112,8 +112,9 @@ async def test_a_close_that_has_come_and_not_been_noticed_yet() -> None:
     assert [call.connection for call in engine.calls] == [0, 1]
 
 
-async def test_what_was_sent_and_not_answered_is_not_sent_again() -> None:
-    """Not even where the connection had been used before: the request may be at work."""
+@pytest.mark.parametrize("method", ["POST", "GET"])
+async def test_what_was_sent_and_not_answered_is_not_sent_again(method: str) -> None:
+    """Not even where the connection had been used before, and whatever the method: the request may be at work."""
 
     async def handler(call: Call) -> None:
         if len(engine.calls) == 2:
@@ -122,7 +123,8 @@ async def test_what_was_sent_and_not_answered_is_not_sent_again() -> None:
             await call.send(plain())
 
     async with upstream(handler) as engine, sidecar(engine.url) as server:
-        assert await ask(server, 3) == [200, 502, 200]
+        answers = [await server.ask(b"", path="/v1/files", method=method) for _ in range(3)]
+    assert [answer.status for answer in answers] == [200, 502, 200]
     assert [call.connection for call in engine.calls] == [0, 0, 1]
 
 

@@ -89,6 +89,7 @@ class Upstream:
     port: int
     calls: list[Call] = field(default_factory=list)
     connections: int = 0
+    open: int = 0
     ended: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property
@@ -114,6 +115,7 @@ async def upstream(handler: Handler, *, with_body: bool = True, health: bool = T
         task = asyncio.current_task()
         assert task is not None
         tasks.add(task)
+        found.open += 1
         number = -1
         try:
             while not writer.is_closing():
@@ -132,6 +134,7 @@ async def upstream(handler: Handler, *, with_body: bool = True, health: bool = T
             pass
         finally:
             tasks.discard(task)
+            found.open -= 1
             writer.close()
             found.ended.set()
 

@@ -20,7 +20,7 @@ _NO_ROOM: Final = frozenset({
     errno.EMFILE, errno.ENFILE, errno.EADDRNOTAVAIL, errno.ENOBUFS, errno.ENOMEM, errno.EAGAIN,
 })  # fmt: skip
 
-_QUOTED: Final = re.compile(r":?\s*(?:bytearray\()?b?['\"]")
+_QUOTED: Final = re.compile(r":?\s*(?:bytearray\(|\bb['\"])")
 
 
 class UpstreamError(Exception):
