@@ -24,9 +24,11 @@ from typing import Any, Final
 
 from lastword._classify import ErrorInfo
 from lastword_shim.engine import Ticket
+from lastword_shim.engine.stated import tokens
 
 CLIENT_CLOSED_REQUEST: Final = 499
-_SANE: Final = 2**53  # an engine may state any number, and not every reader of a record can hold it
+MOST_PATH: Final = 200
+"""Characters of a path that are kept: a caller can make it as long as he likes."""
 
 
 class State(StrEnum):
@@ -76,6 +78,7 @@ class Lifecycle:
 
     def __post_init__(self) -> None:
         self.received_at = self.clock()
+        self.endpoint = self.endpoint[:MOST_PATH] or "/"
 
     @property
     def state(self) -> State:
@@ -112,13 +115,12 @@ class Lifecycle:
     def record(self, error: ErrorInfo | None, status: int | None) -> dict[str, Any]:
         """The record of an exchange that has ended; ``error`` None where it completed."""
         gone = self.gone_at is not None
-        tokens = self.completion_tokens
         return {
             "request_id": self.request_id,
             "attempt": self.attempt,
             "side": "server",
             "model": self.model,
-            "endpoint": self.endpoint[:200] or "/",
+            "endpoint": self.endpoint,
             "stream": self.stream,
             "received_at": datetime.fromtimestamp(self.received_wall, UTC).isoformat().replace("+00:00", "Z"),
             "state": str(self._final_state(error)),
@@ -130,7 +132,7 @@ class Lifecycle:
             "prompt_tokens": self.prompt_tokens,
             "max_tokens": self.ticket.max_tokens,
             "effective_max_tokens": self.ticket.effective_max_tokens,
-            "completion_tokens": tokens,
+            "completion_tokens": self.completion_tokens,
             "queue_time_ms": _ms(self.queue_seconds),
             "time_to_first_token_ms": _ms(_between(self.received_at, self.first_token_at)),
             "generation_time_ms": _ms(self.generation_seconds),
@@ -150,7 +152,7 @@ class Lifecycle:
         """Tokens made: the engine's count, else what the answer's usage says."""
         if self.ticket.completion_tokens is not None:
             return self.ticket.completion_tokens
-        stated = _stated(self.usage, "completion_tokens")
+        stated = tokens((self.usage or {}).get("completion_tokens"))
         if stated is not None:
             return stated
         none_seen = self.ticket.submitted_at is not None and self.first_content_at is None
@@ -185,9 +187,9 @@ class Lifecycle:
     @property
     def _has_generated(self) -> bool:
         """Whether there is anything to be wasted: tokens, or, where nobody counts them, content that was seen (REC-3)."""
-        tokens = self.completion_tokens
-        if tokens is not None:
-            return tokens > 0
+        made = self.completion_tokens
+        if made is not None:
+            return made > 0
         return self.first_content_at is not None or any(self.finish_reasons.values())
 
     @property
@@ -195,17 +197,12 @@ class Lifecycle:
         """The engine's count, else what the answer's usage says."""
         if self.ticket.prompt_tokens is not None:
             return self.ticket.prompt_tokens
-        return _stated(self.usage, "prompt_tokens")
+        return tokens((self.usage or {}).get("prompt_tokens"))
 
     def _final_state(self, error: ErrorInfo | None) -> State:
         if error is None:
             return State.COMPLETED
         return State.REJECTED if self.rejected and error.outcome == "failed" else State(error.outcome)
-
-
-def _stated(usage: Mapping[str, Any] | None, name: str) -> int | None:
-    stated = (usage or {}).get(name)
-    return stated if type(stated) is int and 0 <= stated < _SANE else None
 
 
 def _between(start: float | None, end: float | None) -> float | None:

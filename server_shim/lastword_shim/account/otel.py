@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from lastword._codes import CODES, OPENTELEMETRY, Category
+from lastword_shim.account.lifecycle import MOST_PATH, Lifecycle
 from lastword_shim.account.otel_measures import Measures
 from lastword_shim.account.otel_providers import providers
 from lastword_shim.protocol.routes import route_of
@@ -22,14 +23,11 @@ from lastword_shim.protocol.wire import CHAT, COMPLETIONS, MESSAGES, RESPONSES, 
 if TYPE_CHECKING:
     from opentelemetry.trace import Span
 
-    from lastword_shim.account.lifecycle import Lifecycle
-
 _log: Final = logging.getLogger("lastword_shim")
 _OPERATIONS: Final = {CHAT: "chat", RESPONSES: "chat", MESSAGES: "chat", COMPLETIONS: "text_completion"}
 _METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "CONNECT", "OPTIONS", "TRACE", "PATCH", "QUERY"})
 _CHOSEN_BY_THE_CALLER: Final = ("/openai/deployments/", "/engines/")  # a part of the path; a route has few values
 _TOLD_BY_THE_SPAN: Final = frozenset({"side", "received_at", "endpoint"})
-_PATH: Final = 200
 
 
 @dataclass(slots=True)
@@ -104,11 +102,11 @@ class Telemetry:
             operation = "embeddings"
         attributes = {
             "http.request.method": method,
-            "url.path": path[:_PATH],
+            "url.path": path[:MOST_PATH],
             "url.scheme": scope.get("scheme", "http"),
         }
         if named:
-            attributes["http.route"] = path[:_PATH]
+            attributes["http.route"] = path[:MOST_PATH]
         if operation is not None:
             attributes["gen_ai.operation.name"] = operation
         span = self._tracer.start_span(
