@@ -18,12 +18,11 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
 
-from lastword.report._pairs import Pairs
+from lastword.report._pairs import OTHERS, Pairs
 from lastword.report._sketch import Sketch
 from lastword.report._timeline import Timeline
 
 MOST_NAMES: Final = 50
-OTHERS: Final = "(others)"
 NAMELESS: Final = "(not told)"
 ENDS: Final = ("completed", "disconnected", "cancelled", "failed", "incomplete", "rejected")
 """How an attempt can end; the first series of a timeline, in this order.  Behind them: tokens useful, wasted, lost."""
@@ -74,12 +73,6 @@ class Tally:
     def completion_rate(self) -> float | None:
         """Completed of admitted; None where none was."""
         return self.completed / self.admitted if self.admitted else None
-
-    @property
-    def waste_rate(self) -> float | None:
-        """Wasted and lost tokens of all that were counted."""
-        made = sum(self.tokens.values())
-        return (made - self.tokens["useful"]) / made if made else None
 
     def take(self, record: Mapping[str, Any], end: str) -> str | None:
         """Count one; gives what its tokens were."""

@@ -9,7 +9,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from xml.etree.ElementTree import Element
 
-from lastword.report._numbers import count
 from lastword.report._scales import Tick, heights
 from lastword.report._tags import scroll, tag
 
@@ -146,8 +145,3 @@ def _edge(at: float) -> str:
     if at < 0.02 or at > 0.98:
         return "first" if at < 0.5 else "last"
     return "inner" if 0.28 < at < 0.72 else "aside"  # which has no room on a telephone
-
-
-def many(number: float, word: str) -> str:
-    """``1 attempt``, ``12 attempts``."""
-    return f"{count(number)} {word}{'' if round(number) == 1 else 's'}"

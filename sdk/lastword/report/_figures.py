@@ -11,7 +11,7 @@ from xml.etree.ElementTree import Element
 
 from lastword.report import _numbers as say
 from lastword.report._account import ENDS, TOKENS, Account, Side
-from lastword.report._charts import Bar, Panel, figure, grid, many
+from lastword.report._charts import Bar, Panel, figure, grid
 from lastword.report._scales import apart, decades, moments, round_up
 from lastword.report._sketch import Sketch
 from lastword.report._tables import NAMES
@@ -103,12 +103,12 @@ def _distribution(sketches: Sequence[Sketch], title: str, note: str, look: str) 
         for place, number in sorted(bars.items()):
             between = f"{_bound(place)} – {_bound(place + 1)}"
             percent = say.share(number, sketch.count)
-            says = f"{between}: {many(number, 'attempt')}, {percent}"
+            says = f"{between}: {say.many(number, 'attempt')}, {percent}"
             drawn.append(Bar((place - low * _PARTS) * width, width, (number / sketch.count * 100,), says))
             rows.append([f"{which} {between}".strip(), say.count(number), percent])
         half, nearly = (say.milliseconds(sketch.quantile(each)) for each in (0.5, 0.99))
         told = f"half within {half}, 99 % within {nearly}" if sketch.count else "none is known"
-        says = f"{which + ': ' if which else ''}{title} of {many(sketch.count, 'attempt')}: {told}."
+        says = f"{which + ': ' if which else ''}{title} of {say.many(sketch.count, 'attempt')}: {told}."
         panels.append(Panel(which, drawn, apart(decades(low, high), 0.12), most, says))
     table = grid(("", "attempts", "share"), rows)
     return figure(title, note, [(title, look)], panels, table, "per cent of attempts")

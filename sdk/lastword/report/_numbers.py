@@ -10,6 +10,11 @@ def count(number: float) -> str:
     return f"{number:,.0f}"
 
 
+def many(number: float, word: str) -> str:
+    """``1 attempt``, ``12 attempts``."""
+    return f"{count(number)} {word}{'' if round(number) == 1 else 's'}"
+
+
 def share(part: float, whole: float) -> str:
     """``2.5 %``; nothing where there is no whole."""
     return percent(part / whole) if whole else ""

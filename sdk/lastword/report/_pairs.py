@@ -11,8 +11,11 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 WINDOW: Final = 100_000
-_MOST_ATTEMPTS: Final = 10
+MOST_ATTEMPTS: Final = 10
+"""Requests with so many attempts, or more, are counted together."""
 _MOST_PAIRS: Final = 500
+OTHERS: Final = "(others)"
+"""What is counted together, since there are more names than are kept."""
 
 
 class Pairs:
@@ -22,13 +25,11 @@ class Pairs:
         self._window = window
         self._sides: set[str] = set()
         # Ordered ones, for a plain dictionary finds its first entry the slower the more were taken from before it.
-        self._open: OrderedDict[tuple[str, str], list[int]] = (
-            OrderedDict()
-        )  # side and id → attempts, whether one completed
+        # Side and id → attempts, and whether one completed.
+        self._open: OrderedDict[tuple[str, str], list[int]] = OrderedDict()
         self._requests = {"server": _Requests(), "client": _Requests()}
-        self._halves: OrderedDict[tuple[str, int], tuple[str, str]] = (
-            OrderedDict()
-        )  # id and attempt → side and last word
+        # Id and attempt → side and last word.
+        self._halves: OrderedDict[tuple[str, int], tuple[str, str]] = OrderedDict()
         self.joined: Counter[tuple[str, str]] = Counter()
         """What (client, server) say of an attempt: each ``completed`` or a code."""
 
@@ -67,9 +68,8 @@ class Pairs:
         if other is not None and other[0] != side:
             del self._halves[key]
             pair = (word, other[1]) if side == "client" else (other[1], word)
-            self.joined[
-                pair if pair in self.joined or len(self.joined) < _MOST_PAIRS else ("(others)", "(others)")
-            ] += 1
+            known = pair in self.joined or len(self.joined) < _MOST_PAIRS
+            self.joined[pair if known else (OTHERS, OTHERS)] += 1
             return
         if other is None and len(self._halves) >= self._window:
             self._halves.popitem(last=False)
@@ -86,14 +86,14 @@ class _Requests:
         self.saved = 0
         """Completed, though not at the first attempt."""
         self.by_attempts: Counter[int] = Counter()
-        """How many had so many attempts; the last number is "or more"."""
+        """How many had so many attempts; `MOST_ATTEMPTS` is "or more"."""
 
     def take(self, attempts: int, completed: int) -> None:
         self.count += 1
         self.completed += completed
         self.retried += attempts > 1
         self.saved += completed if attempts > 1 else 0
-        self.by_attempts[min(attempts, _MOST_ATTEMPTS)] += 1
+        self.by_attempts[min(attempts, MOST_ATTEMPTS)] += 1
 
     def copy(self) -> _Requests:
         made = _Requests()

@@ -12,6 +12,7 @@ from typing import Final
 from lastword._codes import CODES
 from lastword.report import _numbers as say
 from lastword.report._account import Account, Side, Tally
+from lastword.report._pairs import MOST_ATTEMPTS
 
 NAMES: Final = ("before", "after")
 
@@ -53,7 +54,7 @@ def _account(accounts: Sequence[Account]) -> Table:
     sides = [account.main for account in accounts]
     seen = "the server" if all(account.side == "server" for account in accounts) else "the client"
     note = f"Attempts as {seen} saw them. Admitted is what was not rejected; shares below it are of the admitted."
-    head = ("", "", "share") if len(accounts) == 1 else ("", *(f"{name}" for name in NAMES), "change")
+    head = ("", "", "share") if len(accounts) == 1 else ("", *NAMES, "change")
     return Table("The account", note, head, tuple(_account_rows(sides)))
 
 
@@ -166,7 +167,7 @@ def _requests(accounts: Sequence[Account]) -> Table:
     for attempts in range(1, most + 1) if most > 1 else ():
         numbers = [each.by_attempts[attempts] for each in known]
         more = say.share(numbers[0], known[0].count) if len(known) == 1 else say.change(*_two(numbers))
-        word = "1 attempt" if attempts == 1 else f"{attempts}{'+' if attempts == 10 else ''} attempts"
+        word = "1 attempt" if attempts == 1 else f"{attempts}{'+' if attempts == MOST_ATTEMPTS else ''} attempts"
         rows.append(Row((word, *(say.count(number) for number in numbers), more), 1))
     head = ("", "", "share") if len(accounts) == 1 else ("", *NAMES, "change")
     note = "Attempts of one request share its id; a client that gives each attempt a new one looks like many."
