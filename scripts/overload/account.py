@@ -43,6 +43,10 @@ def account(calls: Sequence[Call], attempts: Sequence[Attempt], engine: Mapping[
         "started": round(engine["started"]),
         "completed_in_time": len(completed),
         "completed_while_calls_came": sum(one.at + one.seconds <= calls[-1].at for one in completed),
+        "completed_within_one_timeout": sum(wait <= one.timeout for one, wait in zip(completed, waits, strict=True)),
+        "completed_within_two_timeouts": sum(
+            wait <= 2 * one.timeout for one, wait in zip(completed, waits, strict=True)
+        ),
         "completed_at_first_attempt": sum(one.attempt == 1 for one in completed),
         "disconnected": len(by_ending["timed_out"]),
         "disconnected_queued": max(len(by_ending["timed_out"]) - generating, 0),

@@ -36,14 +36,13 @@ class Arm:
 
 
 def choose(capacity: Capacity, *, patience: float, spare: int) -> Limits:
-    """As many at the engine as it takes and ``spare`` more, so that it never waits for us; as many in the queue as can
-    still be served in time.
+    """As many at the engine as it takes and ``spare`` more, so that it never waits for us; as many in the queue as it
+    begins with in a third of the time that the least patient caller has.
 
-    Who is let in last waits until all before him have been served: (waiting + spare) / calls per second.  With what his
-    own answer takes, that has to be less than the patience of the least patient caller that is to be served.
+    Who is let in last then still has two thirds for the answer; and one that is refused once, told to come back in about
+    the time that the queue takes, and then waits as long again, is not too late either.
     """
-    wait = max(patience - 2 * capacity.service, 0.0)  # long answers take about twice the mean
-    return Limits(LANES + spare, max(math.floor(wait * capacity.calls_per_second) - spare, 1))
+    return Limits(LANES + spare, max(math.floor(patience / 3 * capacity.calls_per_second) - spare, 1))
 
 
 def arms(limits: Limits) -> dict[str, Arm]:

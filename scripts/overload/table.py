@@ -17,6 +17,8 @@ ROWS: tuple[tuple[str, Callable[[Mapping[str, Any]], float | None]], ...] = (
     ("started by the engine", lambda arm: arm["started"]),
     ("**completed in time**", lambda arm: arm["completed_in_time"]),
     ("… before the last call came", lambda arm: arm["completed_while_calls_came"]),
+    ("… within one timeout of the call", lambda arm: arm["completed_within_one_timeout"]),
+    ("… within two timeouts of the call", lambda arm: arm["completed_within_two_timeouts"]),
     ("… at the first attempt", lambda arm: arm["completed_at_first_attempt"]),
     ("disconnected while queued", lambda arm: arm["disconnected_queued"]),
     ("disconnected while generating", lambda arm: arm["disconnected_generating"]),

@@ -45,10 +45,10 @@ def test_a_trace_that_was_kept_is_the_same_and_a_broken_one_is_named(tmp_path: P
         keeping.load_trace(path)
 
 
-def test_the_queue_is_as_long_as_the_last_in_it_has_patience_for() -> None:
-    """Five calls a second, 8 s of patience, 4 s for a long answer: 20 may be before it, one of them at the engine."""
-    assert choose(Capacity(5, 2000, 2), patience=8, spare=1) == Limits(LANES + 1, 19)
-    assert choose(Capacity(5, 2000, 2), patience=3, spare=1).queued == 1
+def test_the_queue_is_as_long_as_the_engine_begins_with_in_a_third_of_the_patience() -> None:
+    """Five calls a second and 12 s: twenty, one of which stands at the engine."""
+    assert choose(Capacity(5, 2000, 2), patience=12, spare=1) == Limits(LANES + 1, 19)
+    assert choose(Capacity(5, 2000, 2), patience=0.3, spare=1).queued == 1
     assert arms(Limits(9, 19))["limit"].args == ("--max-num-queued-reqs", "28")
 
 
