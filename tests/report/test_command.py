@@ -187,14 +187,18 @@ def test_older_files_that_were_not_named_are_a_note(path: Path) -> None:
 
 
 def test_a_reader_that_has_seen_enough_is_no_error(path: Path) -> None:
-    """`lastword report … | head -1`."""
-    write(path, *({**record(), "model": f"model-{number}"} for number in range(60)))
-    with subprocess.Popen([*REPORT, path, "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+    """`lastword report … | head -1`, where the rest is more than a pipe holds."""
+    every = [{**record(), "model": f"model-{number}"} for number in range(60)]
+    before = write(path.with_name("before"), *every)
+    argv = [*REPORT, str(write(path, *every)), "--before", str(before), "--json"]
+    buffered = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    with subprocess.Popen(argv, env=buffered, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stdout is not None
         assert process.stderr is not None
         process.stdout.readline()
         process.stdout.close()
-        assert b"Traceback" not in process.stderr.read()
+        assert process.stderr.read() == b""
+    assert process.returncode == 1, "it has met the end of the pipe"
 
 
 def test_ctrl_c_ends_it_with_a_word(tmp_path: Path) -> None:
