@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import threading
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -13,7 +12,7 @@ import pytest
 from tests.live.asking import CHAT, LONG, ask, chat, connected, started, step_back
 from tests.live.conftest import StartVllm
 from tests.live.vllm_server import VllmServer
-from tests.shim.test_otel_export import Receiver
+from tests.shim.otlp import Receiver, receiving
 from tests.shim.wire import conforms
 
 GENERATED = "vllm:generation_tokens_total"
@@ -99,14 +98,8 @@ def test_one_that_left_the_queue_has_no_times_that_never_were(vllm: VllmServer) 
 
 @pytest.fixture
 def receiver() -> Iterator[Receiver]:
-    with Receiver() as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.02,))
-        thread.start()
-        try:
-            yield server
-        finally:
-            server.shutdown()
-            thread.join()
+    with receiving() as server:
+        yield server
 
 
 def spans(receiver: Receiver) -> dict[str, Any]:

@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import http.client
-import http.server
 import json
 import os
 import socket
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
-from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from tests.shim.otlp import Receiver, receiving
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = os.pathsep.join([str(ROOT / "sdk"), str(ROOT / "server_shim")])
@@ -52,48 +48,10 @@ def environment(**variables: str) -> dict[str, str]:
     return {**kept, "PYTHONPATH": PACKAGES, "LASTWORD_OTEL": "on", **variables}
 
 
-class Receiver(http.server.ThreadingHTTPServer):
-    """An OTLP/HTTP collector on a socket."""
-
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), _Handler)
-        self.traces: list[Any] = []
-        self.metrics: list[Any] = []
-        self.raw: list[bytes] = []
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_address[1]}"
-
-
-class _Handler(http.server.BaseHTTPRequestHandler):
-    server: Receiver
-
-    def do_POST(self) -> None:
-        body = self.rfile.read(int(self.headers["content-length"]))
-        self.server.raw.append(body)
-        if self.path == "/v1/traces":
-            self.server.traces.append(ExportTraceServiceRequest.FromString(body))
-        else:
-            self.server.metrics.append(ExportMetricsServiceRequest.FromString(body))
-        self.send_response(200)
-        self.send_header("content-length", "0")
-        self.end_headers()
-
-    def log_message(self, *_: Any) -> None:
-        pass
-
-
 @pytest.fixture
 def receiver() -> Iterator[Receiver]:
-    with Receiver() as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.02,))
-        thread.start()
-        try:
-            yield server
-        finally:
-            server.shutdown()
-            thread.join()
+    with receiving() as server:
+        yield server
 
 
 @contextlib.contextmanager
