@@ -78,7 +78,7 @@ async def test_a_stop_reason_is_a_finish_reason_of_the_contract(reason: str, fin
 async def test_a_stop_reason_waits_for_the_end_that_it_promises() -> None:
     """A client that takes it for the end would take an answer for whole that the next event may call failed."""
     gate = asyncio.Event()
-    app = streaming(BEGUN, BLOCK_STOP, message_delta("end_turn"), b": comment\n\n", gate.wait, RuntimeError("no"))
+    app = streaming(BEGUN, BLOCK_STOP, message_delta("end_turn"), b": comment\n\n", PING, gate.wait, RuntimeError("no"))
     async with serving(app) as server, server.connect(path=MESSAGES) as (reader, _):
         seen = await reader.readuntil(b"content_block_stop")
         gate.set()

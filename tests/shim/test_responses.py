@@ -77,6 +77,21 @@ BAD_ENDINGS: dict[str, tuple[list[Any], str, int]] = {
     "cancelled": ([BEGUN, completed("cancelled")], "generation_aborted", 10),
     "cancelled event": ([BEGUN, named("response.cancelled", response=response("cancelled"))], "generation_aborted", 7),
     "completed, but failed": ([BEGUN, completed("failed")], "generation_aborted", 10),
+    "completed, with an error": (
+        [BEGUN, completed(error={"code": "server_error", "message": "/root/x"})],
+        "internal_server_error",
+        10,
+    ),
+    "completed, an error beside it": (
+        [
+            BEGUN,
+            named("response.completed", sequence_number=6, response=response("completed"), error={"message": "no"}),
+        ],
+        "internal_server_error",
+        7,
+    ),
+    "completed, of nothing": ([BEGUN, named("response.completed", sequence_number=6)], "internal_server_error", 7),
+    "failed, of nothing": ([BEGUN, named("response.failed", sequence_number=6), completed()], "generation_aborted", 7),
     "no JSON": ([BEGUN, b"event: response.completed\ndata: {oops\n\n"], "internal_server_error", 7),
     "no object": ([BEGUN, b"event: response.completed\ndata: 7\n\n"], "internal_server_error", 7),
 }
@@ -143,6 +158,7 @@ async def test_other_endings_of_the_engine_are_none_of_its_faults() -> None:
         (b"", 500, "internal_server_error"),
         (b"null", 500, "internal_server_error"),
         (b"[]", 500, "internal_server_error"),
+        (b"{}", 500, "internal_server_error"),
     ],
 )
 async def test_a_whole_answer_has_the_status_that_it_deserves(body: Any, status: int, code: str | None) -> None:

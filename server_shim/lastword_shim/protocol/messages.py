@@ -75,7 +75,7 @@ class MessagesReading(EventReading):
             if judged.error is not None:
                 return Verdict(error=judged.error)
             return Verdict(last=b"".join([*self._waiting, frame]))
-        return Leave.NOW
+        return Leave.WAIT if self._stop_reason and kind == "ping" else Leave.NOW  # it tells nothing of the end
 
     def _stopping(self, delta: object) -> Verdict | Leave:
         """A stop_reason is read as the end by clients that do not wait for message_stop: it waits; a bad one decides."""

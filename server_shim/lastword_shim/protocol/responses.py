@@ -20,6 +20,7 @@ from lastword_shim.protocol.wire import RESPONSES
 
 _REASONS: Final = {"max_output_tokens": "length"}
 _SUCCESS: Final = frozenset({"response.completed", "response.incomplete"})
+_FAILURE: Final = frozenset({"response.failed", "response.cancelled"})
 _CALLS: Final = frozenset({"function_call", "custom_tool_call"})
 
 
@@ -67,12 +68,12 @@ class ResponsesReading(EventReading):
         response = parsed.get("response")
         if isinstance(response, dict):
             self._response = response
-        if kind in _SUCCESS:
-            return self._finished(parsed, kind, frame)
         error = classify_frame(name, parsed)
         if error is not None:
             return Verdict(error=error)
-        if kind == "response.cancelled":
+        if kind in _SUCCESS:
+            return self._finished(parsed, kind, frame)
+        if kind in _FAILURE:
             return Verdict(error=_gave_up())
         if kind == "response.output_item.done":
             self._done_items.append(parsed.get("item"))
@@ -81,13 +82,16 @@ class ResponsesReading(EventReading):
         return Leave.NOW
 
     def _finished(self, parsed: dict[str, Any], kind: str, frame: bytes) -> Verdict:
-        response = self._response or {}
+        response = parsed.get("response")
+        if not isinstance(response, dict):
+            return Verdict(error=malformed(f"{kind} holds no response"))
         status = str(response.get("status") or kind.removeprefix("response."))
         judged = _judge(response, self._engine_says, status=status)
         self.finish_reasons, self.usage = judged.finish_reasons, judged.usage
         keep_extras(response, self.extras)
-        if judged.error is not None:
-            return Verdict(error=judged.error)
+        error = classify_frame("", response) or judged.error  # as of a whole one: an error counts whatever the status
+        if error is not None:
+            return Verdict(error=error)
         if status == "incomplete" and kind != "response.incomplete":
             details = response.get("incomplete_details") or {"reason": "max_output_tokens"}
             told = {**parsed, "type": "response.incomplete", "response": {**response, "incomplete_details": details}}
@@ -107,8 +111,8 @@ def judge_response(engine_says: Collection[str]) -> Judge:
     """For a whole answer.  One that goes on in the background has not ended, and that is no failure."""
 
     def judge(parsed: object) -> Judged:
-        if not isinstance(parsed, dict):
-            return Judged(malformed("the answer is no object"))
+        if not isinstance(parsed, dict) or not ("status" in parsed or "output" in parsed):
+            return Judged(malformed("the answer is no response"))
         return _judge(parsed, engine_says, status=str(parsed.get("status") or "completed"))
 
     return judge
