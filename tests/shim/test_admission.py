@@ -199,6 +199,24 @@ async def test_the_clamp_policy_lets_it_in_and_tells_the_effective_value() -> No
         assert server.records[0]["effective_max_tokens"] == 82
 
 
+@pytest.mark.parametrize("digits", [17, 400, 4300])
+async def test_a_number_without_end_is_as_much_as_can_be_asked_for(digits: int) -> None:
+    """It is refused like any that does not fit, and neither the answer nor the record grows with it."""
+    async with serving(tokenizing(100)) as server:
+        answer = await server.ask(b'{"max_tokens": ' + b"9" * digits + b"}")
+        record = await server.one_record()
+    assert (answer.status, answer.error["code"]) == (400, "context_length_exceeded")
+    assert answer.error["details"]["max_tokens"] == record["max_tokens"] == 2**53 - 1
+    assert len(answer.body) < 1000
+
+
+async def test_half_a_character_in_a_models_name_is_no_name() -> None:
+    """JSON may have it; records, traces and those who read them may not."""
+    async with serving(tokenizing(100)) as server:
+        await server.ask(b'{"model": "a\\ud800b"}')
+        assert (await server.one_record())["model"] == "a?b"
+
+
 @pytest.mark.parametrize(
     ("path", "body", "asked"),
     [

@@ -104,6 +104,15 @@ async def test_a_request_is_one_span_with_the_records_values(exported: Exported)
     assert attributes(span)["gen_ai.response.finish_reasons"] == ("length",)
 
 
+@pytest.mark.parametrize("slashes", [1, 500])
+async def test_slashes_behind_a_route_make_no_routes_without_end(exported: Exported, slashes: int) -> None:
+    """A span's name has few values, whatever callers write."""
+    async with serving(answering(WHOLE), otel=True) as server:
+        await server.ask({"model": "m"}, path="/v1/chat/completions" + "/" * slashes)
+        span = await exported.span()
+    assert (span.name, attributes(span)["http.route"]) == ("POST /v1/chat/completions", "/v1/chat/completions")
+
+
 async def test_the_application_gets_the_span_as_its_parent(exported: Exported) -> None:
     """In the head, instead of the caller's, and in the task's context; every other header stays."""
     seen: dict[str, Any] = {}

@@ -95,10 +95,11 @@ class Telemetry:
         parent = self._propagate.extract(headers)
         method = scope["method"] if scope["method"] in _METHODS else "_OTHER"
         path = scope["path"].removeprefix(scope.get("root_path", ""))
+        template = path.rstrip("/")  # of slashes at its end there can be any number
         route = route_of(method, path)
         named = route.works and not path.startswith(_CHOSEN_BY_THE_CALLER)
         operation = _OPERATIONS.get(route.speaks) if route.works else None
-        if route.works and path.rstrip("/").endswith("/embeddings"):
+        if route.works and template.endswith("/embeddings"):
             operation = "embeddings"
         attributes = {
             "http.request.method": method,
@@ -106,11 +107,11 @@ class Telemetry:
             "url.scheme": scope.get("scheme", "http"),
         }
         if named:
-            attributes["http.route"] = path[:MOST_PATH]
+            attributes["http.route"] = template[:MOST_PATH]
         if operation is not None:
             attributes["gen_ai.operation.name"] = operation
         span = self._tracer.start_span(
-            f"{method} {path}" if named else method,
+            f"{method} {template}" if named else method,
             context=parent,
             kind=self._trace.SpanKind.SERVER,
             attributes=attributes,

@@ -9,6 +9,7 @@ from lastword._classify import ErrorInfo, make_error
 from lastword._codes import CODES, Code
 
 _MAX_DEADLINE_DIGITS: Final = 12
+_MAX_DIGITS: Final = 20  # of a length; Python reads no more than 4300
 
 
 class Refusal(Exception):
@@ -51,7 +52,7 @@ def too_large(limit: int) -> ErrorInfo:
 def declared_length(headers: Iterable[tuple[bytes, bytes]]) -> int:
     """The ``content-length``, 0 where there is none."""
     values = [value for name, value in headers if name == b"content-length"]
-    return int(values[0]) if values and values[0].isdigit() else 0
+    return int(values[0][:_MAX_DIGITS]) if values and values[0].isdigit() else 0  # of more digits some say enough
 
 
 def lost_in_upgrade(headers: Mapping[str, str]) -> bool:

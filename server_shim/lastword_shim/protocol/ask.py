@@ -20,6 +20,9 @@ _MAX_TOKENS: Final = {
     MESSAGES: ("max_tokens",),
 }
 _MAX_DIGITS: Final = 16
+_MAX_NAME: Final = 200
+_MOST: Final = 2**53 - 1
+"""Tokens that can be asked for; more is the same, and not every reader of a record can hold it."""
 _WHOLE: Final = re.compile(r"\+?\d+(?:_\d+)*(?:\.0*)?", re.ASCII)
 _TRUE: Final = frozenset({"1", "true", "t", "yes", "y", "on"})
 
@@ -65,7 +68,7 @@ class Ask:
             kind=kind,
             works=route.works,
             judged=kind != OTHER,
-            model=model[:200] if isinstance(model, str) else None,
+            model=_name(model) if isinstance(model, str) else None,
             stream=_is_true(parsed.get("stream")),
             choices=expected_choices(parsed),
             max_tokens=_explicit(parsed, _MAX_TOKENS.get(kind, ())),
@@ -80,7 +83,12 @@ def _explicit(body: dict[str, Any], names: tuple[str, ...]) -> int | None:
         given = float(given)  # engines that validate loosely take "16" and 16.0
     if isinstance(given, float) and given.is_integer():
         given = int(given)
-    return given if isinstance(given, int) and not isinstance(given, bool) and given >= 0 else None
+    return min(given, _MOST) if isinstance(given, int) and not isinstance(given, bool) and given >= 0 else None
+
+
+def _name(given: str) -> str:
+    """A model's name as records and traces can hold it: JSON's half characters are none."""
+    return given[:_MAX_NAME].encode("utf-8", "replace").decode()
 
 
 def _is_true(given: Any) -> bool:
