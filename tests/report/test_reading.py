@@ -96,6 +96,12 @@ def test_a_member_that_cannot_be_is_named(changed: dict[str, Any], why: str) -> 
     assert len(str(caught.value)) < 120
 
 
+def test_a_number_without_end_is_told_as_that() -> None:
+    """Python reads no more than 4300 digits."""
+    with pytest.raises(NotARecordError, match="no JSON: a number that is too long"):
+        parse(b'{"attempt": ' + b"9" * 5000 + b"}")
+
+
 def test_members_of_later_versions_do_not_matter() -> None:
     """An optional one is a minor version (VER-2)."""
     assert parse(json.dumps({**record(), "new": {"deep": [1]}}).encode())[1]["request_id"] == "req-0"

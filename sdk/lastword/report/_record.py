@@ -32,8 +32,10 @@ def parse(line: bytes) -> tuple[datetime, dict[str, Any]]:
         record = json.loads(str(line, "utf-8").rstrip())
     except RecursionError:
         raise NotARecordError("no JSON that can be read") from None
-    except ValueError as error:
-        what = getattr(error, "msg", "not UTF-8")
+    except UnicodeDecodeError:
+        raise NotARecordError("no JSON: not UTF-8") from None
+    except ValueError as error:  # or a number of thousands of digits
+        what = getattr(error, "msg", "a number that is too long")
         raise NotARecordError(f"no JSON: {what}") from None
     if type(record) is not dict:
         raise NotARecordError("no JSON object")
