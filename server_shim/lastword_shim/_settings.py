@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationError
@@ -19,6 +20,11 @@ Count = Annotated[int, Field(ge=0)]
 
 class SettingsError(ValueError):
     """A setting cannot be used; the message names the variable, what it held and what it accepts."""
+
+
+def variable(field: str) -> str:
+    """The environment variable of a field of `Settings`."""
+    return PREFIX + field.upper()
 
 
 def _integer(given: object) -> object:
@@ -136,19 +142,31 @@ class Settings(BaseSettings):
             try:
                 os.close(open_for_lines(str(settings.records)))
             except OSError as error:
-                message = f"{PREFIX}RECORDS={settings.records!r} cannot be opened for appending: {error.strerror}"
+                message = f"{variable('records')}={settings.records!r} cannot be opened for appending: {error.strerror}"
                 raise SettingsError(message) from None
         return settings
+
+    def variables(self, fields: Iterable[str]) -> list[str]:
+        """The variables of those of the ``fields`` that are not off."""
+        return [variable(field) for field in fields if getattr(self, field) is not None]
+
+    def told(self) -> str:
+        """What is not at its default, for people: ``LASTWORD_HOLD=2, …``, or ``defaults``."""
+        active = self.model_dump(exclude_defaults=True)
+        named = (
+            f"{variable(field)}={f'{value:g}' if isinstance(value, float) else value}"
+            for field, value in active.items()
+        )
+        return ", ".join(named) or "defaults"
 
 
 def _explain(problem: object) -> str:
     assert isinstance(problem, dict)  # pydantic's ErrorDetails
-    name = PREFIX + str(problem["loc"][0]).upper()
-    return f"{name}={problem['input']!r} cannot be used: {problem['msg']}"
+    return f"{variable(str(problem['loc'][0]))}={problem['input']!r} cannot be used: {problem['msg']}"
 
 
 # For help(Settings), which shows no field's description by itself.
 Settings.__doc__ = "\n".join([
     str(Settings.__doc__), "",
-    *(f"{PREFIX}{name.upper()}: {field.description}" for name, field in Settings.model_fields.items()),
+    *(f"{variable(name)}: {field.description}" for name, field in Settings.model_fields.items()),
 ])  # fmt: skip

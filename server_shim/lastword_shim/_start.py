@@ -7,12 +7,11 @@ import logging
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from lastword_shim._settings import PREFIX, Settings
+from lastword_shim._settings import PREFIX, Settings, variable
 from lastword_shim.admission.bounds import Bounds
 from lastword_shim.engine import Engine
 
 _OTHERS: Final = frozenset({"BASE_URL", "API_KEY"})  # the SDK's
-_OTHERS_PREFIX: Final = "LIVE_"  # the tests'
 _NEED_TOKENS: Final = ("queue_timeout", "first_token_timeout", "idle_timeout")
 _COUNT_TOKENS: Final = ("max_inflight_tokens", "max_queued_tokens")
 
@@ -24,21 +23,19 @@ def unknown_names(variables: Iterable[str]) -> str | None:
     """
     known = [name.upper() for name in Settings.model_fields]
     found = []
-    for variable in sorted(variables):
-        name = variable.upper().removeprefix(PREFIX)  # as pydantic reads them, whatever their case
-        if not variable.upper().startswith(PREFIX) or name in (*known, *_OTHERS) or name.startswith(_OTHERS_PREFIX):
+    for given in sorted(variables):
+        name = given.upper().removeprefix(PREFIX)  # as pydantic reads them, whatever their case
+        if not given.upper().startswith(PREFIX) or name in (*known, *_OTHERS):
             continue
         near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
-        found.append(f"{variable} (nearest: {PREFIX}{near[0]})" if near else variable)
+        found.append(f"{given} (nearest: {PREFIX}{near[0]})" if near else given)
     return f"unknown settings, which have no effect: {', '.join(found)}" if found else None
 
 
 def start_line(settings: Settings, engine: Engine | None) -> tuple[int, str]:
     """The line that says what is mounted, and its logging level: a warning if a setting does not do what it says."""
     parts = [f"lastword_shim is mounted; engine: {type(engine).__name__ if engine else 'unknown'}"]
-    active = settings.model_dump(exclude_defaults=True)
-    named = [f"{PREFIX}{name.upper()}={_plain(value)}" for name, value in active.items()]
-    parts.append(f"settings: {', '.join(named) or 'defaults'}")
+    parts.append(f"settings: {settings.told()}")
     warnings = list(_warnings(settings, engine))
     remarks = list(engine.remarks(settings)) if engine is not None else []
     parts += [remark.text for remark in sorted(remarks, key=lambda remark: remark.warns)]
@@ -51,19 +48,13 @@ def _warnings(settings: Settings, engine: Engine | None) -> Iterator[str]:
     if engine is None or not getattr(engine, "counts_tokens", True):
         if settings.context_policy == "clamp":
             yield f"{PREFIX}CONTEXT_POLICY has no effect unless the application reports the length of its prompts"
-        half = [f"{PREFIX}{name.upper()}" for name in _NEED_TOKENS if getattr(settings, name) is not None]
-        if half:
+        if half := settings.variables(_NEED_TOKENS):
             yield f"at the engine only streams are limited by {', '.join(half)}"
-        tokens = [f"{PREFIX}{name.upper()}" for name in _COUNT_TOKENS if getattr(settings, name) is not None]
-        if tokens:
+        if tokens := settings.variables(_COUNT_TOKENS):
             yield f"prompts are measured by their size, and not by their tokens, for {', '.join(tokens)}"
         if settings.max_queued and not holds:
             yield f"{PREFIX}MAX_QUEUED without {PREFIX}MAX_INFLIGHT counts a request without a stream until its end"
     if not holds:
         for name in ("max_queued", "max_queued_tokens"):
             if getattr(settings, name) == 0:
-                yield f"{PREFIX}{name.upper()}=0 without {PREFIX}MAX_INFLIGHT refuses every request to the engine"
-
-
-def _plain(value: object) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
+                yield f"{variable(name)}=0 without {PREFIX}MAX_INFLIGHT refuses every request to the engine"

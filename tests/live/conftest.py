@@ -12,7 +12,7 @@ takes about 26 s, so choose:
       @pytest.mark.fresh(shim=True, args=("--shutdown-timeout", "10"), env={"LASTWORD_IDLE_TIMEOUT": "2"})
       def test_x(fresh_vllm: VllmServer) -> None: ...
 
-  While a test runs, the server of the next test with a `fresh_vllm` is already starting (``LASTWORD_LIVE_AHEAD``: how
+  While a test runs, the server of the next test with a `fresh_vllm` is already starting (``LIVE_AHEAD``: how
   many, default 1, 0 turns it off; about 3 GB each). Still: cause one fault and look at it from several sides in one
   test (a stream, a non-stream, a queued request, the records, the log). The marker works in
   ``pytest.param(…, marks=…)``.
@@ -65,7 +65,7 @@ class Ahead:
         """Launch the servers of the next tests that want a fresh one, as many as may wait at once."""
         items = item.session.items
         later = [one for one in items[items.index(item) + 1 :] if "fresh_vllm" in getattr(one, "fixturenames", ())]
-        for one in later[: int(os.environ.get("LASTWORD_LIVE_AHEAD", "1"))]:
+        for one in later[: int(os.environ.get("LIVE_AHEAD", "1"))]:
             if one.nodeid not in self.waiting:
                 self.waiting[one.nodeid] = self.launch(**fresh_options(one))
 

@@ -34,9 +34,9 @@ def test_help_tells_what_each_setting_means_its_unit_and_its_default() -> None:
 
 
 def test_names_that_nobody_reads_are_named_with_the_nearest_that_is_read() -> None:
-    """Not those of the SDK and the tests, and never what a variable holds; their case does not matter."""
+    """Not those of the SDK, and never what a variable holds; their case does not matter."""
     mistaken = ["LASTWORD_IDEL_TIMEOUT", "LASTWORD_Q", "lastword_holdd"]
-    fine = ["LASTWORD_BASE_URL", "LASTWORD_API_KEY", "LASTWORD_LIVE_AHEAD", "LASTWORD_HOLD", "lastword_records", "PATH"]
+    fine = ["LASTWORD_BASE_URL", "LASTWORD_API_KEY", "LASTWORD_HOLD", "lastword_records", "PATH"]
     assert unknown_names([*fine, *mistaken]) == (
         "unknown settings, which have no effect: LASTWORD_IDEL_TIMEOUT (nearest: LASTWORD_IDLE_TIMEOUT), LASTWORD_Q, "
         "lastword_holdd (nearest: LASTWORD_HOLD)"

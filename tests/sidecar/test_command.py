@@ -93,7 +93,7 @@ def test_check_looks_once() -> None:
         said = shim("--upstream", behind.url, "--check", LASTWORD_HOLD="2")
     assert (said.exit_code, said.stdout) == (
         0,
-        f"{behind.url} answers 200 to GET /health; settings: LASTWORD_HOLD=2.0\n",
+        f"{behind.url} answers 200 to GET /health; settings: LASTWORD_HOLD=2\n",
     )
     said = shim("--upstream", behind.url, "--check")
     assert said.exit_code == 1

@@ -20,7 +20,7 @@ from typing import Any, Final
 import uvicorn
 
 from lastword_shim._asgi import Shim
-from lastword_shim._settings import PREFIX, Settings, SettingsError
+from lastword_shim._settings import Settings, SettingsError
 from lastword_shim.engine.http import HttpEngine
 from lastword_shim.sidecar.address import Address, AddressError
 from lastword_shim.sidecar.health import Health
@@ -98,9 +98,7 @@ def check_only(service: Service) -> tuple[bool, str]:
     pool, settings = service.pool(), _settings()
     health = Health(pool)
     asyncio.run(health.look())
-    named = settings.model_dump(exclude_defaults=True)
-    says = ", ".join(f"{PREFIX}{name.upper()}={value}" for name, value in named.items()) or "defaults"
-    return health.condition is None, f"{pool.address} {health.said}; settings: {says}"
+    return health.condition is None, f"{pool.address} {health.said}; settings: {settings.told()}"
 
 
 class Sidecar(uvicorn.Server):

@@ -51,7 +51,7 @@ class Limits:
 
     def fault(self, settings: Settings) -> str | None:
         """Bounds that each of several processes would count by itself."""
-        names = [f"{PREFIX}{name.upper()}" for name in _COUNTED if getattr(settings, name) is not None]
+        names = settings.variables(_COUNTED)
         if self.processes < 2 or not names:
             return None
         return (
