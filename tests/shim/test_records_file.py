@@ -89,6 +89,33 @@ def test_a_file_that_somebody_takes_away_is_begun_anew(writer: Writer, path: Pat
     assert counts(path) == ([1, 2] if what == "replaced" else [2])
 
 
+def test_a_link_to_the_file_stays_where_it_is(path: Path, dropped: Dropped, tmp_path: Path) -> None:
+    """What is set aside is the file; the next one is begun where the link leads."""
+    link = tmp_path / "link.jsonl"
+    link.symlink_to(path)
+    writer = Writer(FileSink(str(link), max_bytes=1000, keep=2), dropped)
+    for count in range(50):
+        writer.put(line(count))
+    writer.close()
+    assert link.readlink() == path
+    assert counts(path)[-1] == 49
+    assert counts(Path(f"{path}.1"))[-1] == counts(path)[0] - 1
+
+
+def test_the_name_of_an_open_file_is_not_changed(path: Path, dropped: Dropped, tmp_path: Path) -> None:
+    """`/dev/stdout` is a link to it, which one who may do anything would take away from all others."""
+    with path.open("wb") as file:
+        link = tmp_path / "stdout"
+        link.symlink_to(f"/proc/self/fd/{file.fileno()}")
+        writer = Writer(FileSink(str(link), max_bytes=1000, keep=2), dropped)
+        for count in range(50):
+            writer.put(line(count))
+        writer.close()
+    assert link.is_symlink()
+    assert counts(path) == list(range(50))
+    assert not list(path.parent.glob("*.1"))
+
+
 def test_half_a_line_of_one_that_was_killed_does_not_spoil_the_next(writer: Writer, path: Path) -> None:
     """It becomes a line of its own."""
     path.write_bytes(line(0) + b'{"count": 1, "pa')

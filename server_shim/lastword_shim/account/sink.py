@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import select
 import stat
 import time
@@ -27,6 +28,8 @@ _MODE: Final = 0o640
 _FLAGS: Final = (
     os.O_APPEND | os.O_CREAT | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0)  # a pipe must not keep us
 )
+_DESCRIPTOR: Final = re.compile(r"/dev/fd/|/proc/[^/]+/(?:task/[^/]+/)?fd/")
+_MOST_LINKS: Final = 40
 LOCK_PATIENCE: Final = 1.0
 """Seconds that another process may hold the file; writing takes it milliseconds."""
 STREAM_PATIENCE: Final = 0.5
@@ -75,7 +78,8 @@ class StreamSink:
 
 class FileSink:
     """The file at ``path``: set aside as ``path.1``, ``path.2`` … before it is larger than ``max_bytes`` (None: never);
-    ``keep`` of those are kept.  A path that is no plain file is written to like a stream."""
+    ``keep`` of those are kept.  A path that is no plain file, or names an open one as ``/dev/stdout`` does, is written to
+    like a stream."""
 
     def __init__(self, path: str, *, max_bytes: int | None = None, keep: int = 0) -> None:
         self._path = path
@@ -127,7 +131,7 @@ class FileSink:
         while True:
             if self._descriptor is None:
                 self._descriptor = open_for_lines(self._path)
-                if not stat.S_ISREG(os.fstat(self._descriptor).st_mode):
+                if not stat.S_ISREG(os.fstat(self._descriptor).st_mode) or _names_a_descriptor(self._path):
                     self._stream = StreamSink(self._descriptor)
             if self._stream is not None:
                 return self._descriptor
@@ -145,16 +149,17 @@ class FileSink:
 
     def _set_aside(self) -> None:
         """Only who holds the lock of the file at the path gets here, and there is none at the path until the end."""
+        path = os.path.realpath(self._path)  # a link to the file stays, and leads to the new one
         for number in count(self._keep + 1):  # what was kept under an earlier setting
-            if not _removed(f"{self._path}.{number}"):
+            if not _removed(f"{path}.{number}"):
                 break
         for number in range(self._keep - 1, 0, -1):
             with suppress(FileNotFoundError):
-                os.replace(f"{self._path}.{number}", f"{self._path}.{number + 1}")
+                os.replace(f"{path}.{number}", f"{path}.{number + 1}")
         if self._keep:
-            os.replace(self._path, f"{self._path}.1")
+            os.replace(path, f"{path}.1")
         else:
-            os.unlink(self._path)
+            os.unlink(path)
 
 
 def open_for_lines(path: str) -> int:
@@ -169,6 +174,17 @@ def open_for_lines(path: str) -> int:
         )  # to see how the last line ends, and to need no reader of a pipe
     except PermissionError:
         return os.open(path, os.O_WRONLY | _FLAGS, _MODE)
+
+
+def _names_a_descriptor(path: str) -> bool:
+    """Whether the path, or a link on its way, is that of an open file, whose name is not ours to change."""
+    for _ in range(_MOST_LINKS):
+        if _DESCRIPTOR.match(os.path.abspath(path)):
+            return True
+        if not os.path.islink(path):
+            break
+        path = os.path.join(os.path.dirname(path), os.readlink(path))
+    return False
 
 
 def _append(descriptor: int, lines: Sequence[bytes], size: int) -> int:
