@@ -79,6 +79,6 @@ def _telemetry(core: Core) -> Telemetry:
     from lastword_shim.account.otel_providers import OtelError
 
     try:
-        return Telemetry(lambda: getattr(core.engine, "provider", "unknown"))
+        return Telemetry(lambda: core.engine.provider if core.engine is not None else "unknown")
     except OtelError as error:
         raise SettingsError(str(error)) from None

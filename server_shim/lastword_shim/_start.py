@@ -45,7 +45,7 @@ def start_line(settings: Settings, engine: Engine | None) -> tuple[int, str]:
 
 def _warnings(settings: Settings, engine: Engine | None) -> Iterator[str]:
     holds = Bounds.of(settings).hold
-    if engine is None or not getattr(engine, "counts_tokens", True):
+    if engine is None or not engine.counts_tokens:
         if settings.context_policy == "clamp":
             yield f"{PREFIX}CONTEXT_POLICY has no effect unless the application reports the length of its prompts"
         if half := settings.variables(_NEED_TOKENS):

@@ -132,6 +132,8 @@ class Counting:
     """An engine that sees its tokens."""
 
     state: Condition | None = None
+    provider = "unknown"
+    counts_tokens = True
 
     def attach(self, host: Host) -> None: ...
 

@@ -153,6 +153,14 @@ class Host(Protocol):
 class Engine(Protocol):
     """What the shim asks of an engine.  Nothing here may block or raise."""
 
+    @property
+    def provider(self) -> str:
+        """As OpenTelemetry's ``gen_ai.provider.name`` has it; ``unknown`` where that is not known."""
+
+    @property
+    def counts_tokens(self) -> bool:
+        """Whether it tells the lengths of prompts, and counts tokens that no stream shows."""
+
     def attach(self, host: Host) -> None:
         """Called once in the running loop, before the first request."""
 

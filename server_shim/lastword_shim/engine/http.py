@@ -7,7 +7,7 @@ times in the queue are the engine's own where its answers tell them (see ``state
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import ClassVar
+from typing import Final
 
 from lastword._classify import ErrorInfo
 from lastword_shim._settings import Settings
@@ -19,7 +19,8 @@ from lastword_shim.sidecar.health import Health
 class HttpEngine:
     """The engine behind one upstream."""
 
-    counts_tokens: ClassVar = False
+    provider: Final = "unknown"
+    counts_tokens: Final = False
 
     def __init__(self, health: Health) -> None:
         self._health = health

@@ -1,13 +1,13 @@
 """vLLM from inside its API server process: token counts, refusal before the queue, its states, and its shutdown.
 
-Supported: 0.32.x.  vLLM gives middleware no interface for any of this, so each attribute that
-is touched is looked at first; one that is missing switches its feature off with one line in the log.
+Supported: 0.32.x.  vLLM gives middleware no interface for any of this, so each attribute that is touched is looked at
+first; one that is missing switches its feature off with one line in the log.
 
 Touched, all on instances: ``app.state.engine_client`` (AsyncLLM: ``generate``, ``encode``, ``shutdown``,
 ``vllm_config.model_config.max_model_len``, ``.scheduler_config``, ``.parallel_config``, ``.shutdown_timeout``,
-``output_processor.request_states``, ``.external_req_ids``,
-``.update_scheduler_stats``; ``sleep``, ``wake_up``, ``pause_generation``, ``resume_generation``,
-``release_kv_cache_memory``) and ``app.state.server`` (uvicorn: ``config.timeout_graceful_shutdown``).
+``output_processor.request_states``, ``.external_req_ids``, ``.update_scheduler_stats``; ``sleep``, ``wake_up``,
+``pause_generation``, ``resume_generation``, ``release_kv_cache_memory``) and ``app.state.server`` (uvicorn:
+``config.timeout_graceful_shutdown``).
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class VllmEngine:
     """The engine behind one vLLM application; ``state`` is its ``app.state``."""
 
     provider: Final = "vllm"
-    """As OpenTelemetry's ``gen_ai.provider.name`` has it."""
+    counts_tokens: Final = True
 
     def __init__(self, state: Any) -> None:
         self._client = state.engine_client
