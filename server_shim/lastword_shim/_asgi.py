@@ -16,7 +16,7 @@ from lastword_shim.engine import Engine
 from lastword_shim.exchange.exchange import Exchange
 from lastword_shim.protocol.answer import Context, settle
 from lastword_shim.protocol.endings import error_response
-from lastword_shim.protocol.wire import App, Receive, Scope, Send
+from lastword_shim.protocol.wire import App, Receive, Scope, Send, path_of
 
 _log: Final = logging.getLogger("lastword_shim")
 _PROBES: Final = frozenset({"/health", "/ping"})
@@ -70,7 +70,7 @@ class Shim:
             await self._core.recorder.drained()
 
     async def _http(self, core: Core, scope: Scope, receive: Receive, send: Send) -> None:
-        path = scope["path"].removeprefix(scope.get("root_path", ""))
+        path = path_of(scope)
         if path in _PROBES:
             if core.drain.draining:  # balancers should go elsewhere now
                 error, status = settle(shutting_down(), Context("", 1, draining=True))

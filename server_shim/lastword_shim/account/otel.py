@@ -18,7 +18,7 @@ from lastword_shim.account.lifecycle import MOST_PATH, Lifecycle
 from lastword_shim.account.otel_measures import Measures
 from lastword_shim.account.otel_providers import providers
 from lastword_shim.protocol.routes import route_of
-from lastword_shim.protocol.wire import CHAT, COMPLETIONS, MESSAGES, RESPONSES, Scope
+from lastword_shim.protocol.wire import CHAT, COMPLETIONS, MESSAGES, RESPONSES, Scope, by_name, path_of
 
 if TYPE_CHECKING:
     from opentelemetry.trace import Span
@@ -91,10 +91,9 @@ class Telemetry:
             self._complain()
 
     def _begin(self, scope: Scope) -> tuple[_Open, Scope]:
-        headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
-        parent = self._propagate.extract(headers)
+        parent = self._propagate.extract(by_name(scope["headers"]))
         method = scope["method"] if scope["method"] in _METHODS else "_OTHER"
-        path = scope["path"].removeprefix(scope.get("root_path", ""))
+        path = path_of(scope)
         template = path.rstrip("/")  # of slashes at its end there can be any number
         route = route_of(method, path)
         named = route.works and not path.startswith(_CHOSEN_BY_THE_CALLER)

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import json
-import secrets
 from typing import TYPE_CHECKING, Final
 
-from lastword._classify import ErrorInfo, is_request_id, make_error
+from lastword._classify import ErrorInfo, make_error
 from lastword._codes import Code
 from lastword_shim.exchange.credential import digest
+from lastword_shim.exchange.inbound import request_id_of
 from lastword_shim.protocol.answer import Context, settle
 from lastword_shim.protocol.endings import error_response
-from lastword_shim.protocol.wire import Headers, Scope, Send
+from lastword_shim.protocol.wire import Headers, Scope, Send, by_name
 
 if TYPE_CHECKING:
     from lastword_shim._core import Core
@@ -43,9 +43,7 @@ class Call:
         self.scope = scope
         self.method: str = scope["method"]
         self.credential = digest(scope["headers"])
-        given = next((value for name, value in scope["headers"] if name.lower() == b"x-request-id"), b"")
-        named = given.decode("latin-1")
-        self._request_id = named if is_request_id(named) else secrets.token_hex(16)
+        self._request_id = request_id_of(by_name(scope["headers"]))
 
     async def answer(self, body: object) -> None:
         """Answer 200 with JSON."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from lastword._classify import ErrorInfo, is_request_id
@@ -25,7 +25,7 @@ from lastword_shim.exchange.entry import Entry
 from lastword_shim.protocol.ask import Ask
 from lastword_shim.protocol.depth import too_deep
 from lastword_shim.protocol.routes import route_of
-from lastword_shim.protocol.wire import OTHER, Receive, Scope
+from lastword_shim.protocol.wire import OTHER, Receive, Scope, by_name, path_of
 
 if TYPE_CHECKING:
     from lastword_shim._core import Core
@@ -40,15 +40,14 @@ class ClientLeft(Exception):
 
 
 class Inbound:
-    """One request.  ``request_id`` is the client's if it is fit for a header and a log, else a new one."""
+    """One request."""
 
     def __init__(self, core: Core, scope: Scope, receive: Receive) -> None:
         self._core = core
         self._scope = scope
         self._receive = receive
-        self.headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
-        given = self.headers.get("x-request-id", "")
-        self.request_id = given if is_request_id(given) else secrets.token_hex(16)
+        self.headers = by_name(scope["headers"])
+        self.request_id = request_id_of(self.headers)
         # Retries share the client's id; the engine must be able to tell them apart.
         self.inward_id = f"{self.request_id}-{secrets.token_hex(4)}"
         clamp = core.settings.context_policy == "clamp"
@@ -56,7 +55,7 @@ class Inbound:
         self.attempt = self._attempt()
         self.credential = digest(scope["headers"])
         self.secrets = secrets_in(scope["headers"])
-        self.path = scope["path"].removeprefix(scope.get("root_path", ""))
+        self.path = path_of(scope)
         self.route = route_of(scope["method"], self.path)
         self.ask = Ask.before_body(self.route)
         self._deadline = read_deadline(self.headers.get("request-timeout-ms"))
@@ -188,3 +187,9 @@ class Inbound:
         if ours.isascii() and ours.isdigit() and len(ours) < 7:
             return max(int(ours), 1)
         return int(theirs) + 1 if theirs.isascii() and theirs.isdigit() and len(theirs) < 7 else 1
+
+
+def request_id_of(headers: Mapping[str, str]) -> str:
+    """The caller's ``x-request-id`` if it is fit for a header and a log, else a new one."""
+    given = headers.get("x-request-id", "")
+    return given if is_request_id(given) else secrets.token_hex(16)

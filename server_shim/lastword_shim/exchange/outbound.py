@@ -13,7 +13,7 @@ from lastword_shim.protocol.ask import Ask
 from lastword_shim.protocol.endings import error_response, with_request_id
 from lastword_shim.protocol.judging import is_event_stream, reading_of
 from lastword_shim.protocol.readings import PassReading, Reading, Verdict, WholeReading
-from lastword_shim.protocol.wire import OTHER, Headers, Send
+from lastword_shim.protocol.wire import OTHER, Headers, Send, by_name
 
 
 class Outbound:
@@ -50,7 +50,7 @@ class Outbound:
         self._status = message["status"]
         self._kind = ask.kind
         self._headers = [(bytes(name), bytes(value)) for name, value in message.get("headers", ())]
-        headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in self._headers}
+        headers = by_name(self._headers)
         self.is_events = is_event_stream(headers, ask)
         self.reading = reading_of(
             ask, self._status, headers, engine_says=self._ticket.finish_reasons, on_content=self._on_content
