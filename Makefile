@@ -20,9 +20,14 @@ FIND_PYTHON = python=$$(scripts/environment/find_python) || exit 1
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: ## the silent endings, with the stock client and with lastword; needs Python 3.11, git and make only
+demo: ## real words behind the sidecar, then the silent endings, with the stock client and with lastword; needs Python 3.11, git, make
 	@$(FIND_PYTHON); "$$python" scripts/environment/dev_env.py $(DEMO_VENV) $(DEMO_PARTS)
-	@$(DEMO_VENV)/bin/python -m lastword.demo
+	@$(FIND_PYTHON); words=$$("$$python" scripts/scoreboard/environments.py llama-cpp); status=$$?; set --; \
+	if [ $$status = 0 ]; then \
+		set -- --engine "'$$words' tests/conformance/servers/llama_cpp.py 0" --engine-name "llama.cpp with SmolLM2-135M"; \
+	elif [ $$status = 130 ]; then exit 130; \
+	else echo "demo: no llama.cpp here (see above): the embedded engine, which has no model, speaks in its place" >&2; fi; \
+	$(DEMO_VENV)/bin/python -m lastword.demo "$$@"
 
 demo-vllm: venv ## the same in front of a real vLLM with SmolLM2 on the CPU (Linux x86-64; 7 GB the first time)
 	@$(FIND_PYTHON); "$$python" scripts/environment/engine_env.py --smollm2 >/dev/null

@@ -67,7 +67,7 @@ def vllm(note: str, *, shim: bool = False) -> list[str]:
 def llama_cpp() -> list[str]:
     note = f"llama.cpp's server as xllamacpp starts it, {SMOL}. Its own reaction to SIGTERM does not show there."
     arguments = about("llama.cpp", pinned("llama-cpp", "xllamacpp"), note, f"{USUAL},tools,keys,-shutdown", "llama-cpp")
-    command = [python_of("llama-cpp"), str(SCRIPTS / "llama_cpp.py"), "{port}"]
+    command = [python_of("llama-cpp"), str(SCRIPTS / "llama_cpp.py"), "{port}", "--key", "key-of-the-vectors"]
     return [*arguments, *FULL_LENGTH, "--answer-limit", "90", "--", *command]
 
 

@@ -13,8 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from lastword.demo.__main__ import BEGIN, END, DemoError, _write_markdown, engine, main, summary
+from lastword.demo.__main__ import BEGIN, END, _write_markdown, main, summary
+from lastword.demo.__main__ import words as words_of
 from lastword.demo._endings import BY_CHOICE, Report, Row
+from lastword.demo._screen import Screen
+from lastword.demo._servers import DemoError, engine
 
 COMMAND = [sys.executable, "-W", "error", "-m", "lastword.demo"]
 
@@ -129,6 +132,42 @@ def test_what_is_broken_by_choice_only_is_counted_apart() -> None:
     ]
     start = "Reported as complete, of 3 broken endings: openai 1, "
     assert summary("openai", rows) == f"{start}and 1 by the contract's choice (1); lastword 0."
+
+
+def test_it_streams_from_an_engine_of_the_callers_behind_the_sidecar(mark: str) -> None:
+    """Any that says `ready URL`; the model is the one that it lists."""
+    command = f"{sys.executable} -m lastword_shim.engine.embedded --bare --pace 0.001 --port 0"
+    run = subprocess.run(
+        [*COMMAND, "--engine", command, "--engine-name", "my engine"],
+        env={**os.environ, "MARK": mark}, capture_output=True, text=True, timeout=50, check=False,
+    )  # fmt: skip
+    assert run.returncode == 0, run.stderr
+    assert "from my engine behind" in run.stdout.splitlines()[0]
+    assert "last word: completed, finish_reason length" in run.stdout
+    assert processes_with(mark) == []
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        ("no-such-program", "the engine cannot be started: no-such-program: No such file or directory"),
+        ("false", "the engine did not start: it said nothing"),
+        (f"{sys.executable} -c 'print(1)'", "the engine did not start: it said nothing"),
+    ],
+)
+def test_where_that_engine_does_not_start_another_one_speaks(
+    command: str, words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """And it is said."""
+    screen = Screen(sys.stdout, width=200)
+    with words_of(screen, command, "my engine") as (url, what):
+        assert (url.startswith("http://127.0.0.1:"), what) == (
+            True,
+            "the embedded engine behind `lastword shim`",
+        )
+    said = capsys.readouterr().out
+    assert words in said
+    assert "The embedded engine, which has no model, speaks in its place." in said
 
 
 def test_an_engine_that_does_not_start_says_why() -> None:

@@ -12,8 +12,8 @@ import httpx
 import pytest
 
 from lastword import Client, ContextLengthExceeded, LastwordError, RetryPolicy
-from lastword.demo.__main__ import DemoError, engine
 from lastword.demo._endings import ask_stock
+from lastword.demo._servers import DemoError, engine
 
 BODY: dict[str, Any] = {"model": "embedded", "messages": [{"role": "user", "content": "hi"}], "max_tokens": 6}
 WORDS = "the quick brown fox " * 500

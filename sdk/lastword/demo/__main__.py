@@ -1,8 +1,8 @@
 """``python -m lastword.demo``: a stream from first to last word, then the endings that usually stay silent.
 
-Starts the embedded engine behind the shim as a child process, streams an answer through the SDK, then plays broken
-endings to the stock openai package and to lastword and prints what each of them reported. Everything is really run; it
-ends by itself in some ten seconds and leaves nothing running.
+Streams an answer through the SDK from an engine behind the sidecar, then plays broken endings to the stock openai
+package and to lastword and prints what each of them reported, then has the embedded engine fail, bare and behind the
+shim. Everything is really run; it ends by itself in some ten seconds and leaves nothing running.
 """
 
 from __future__ import annotations
@@ -13,20 +13,16 @@ import io
 import json
 import os
 import signal
-import subprocess
 import sys
-import tempfile
-import threading
 import time
 from collections.abc import Iterator, Sequence
 from importlib.metadata import version
 from pathlib import Path
-from typing import IO, Final, NoReturn
+from typing import Final, NoReturn
 
 from lastword import Client, LastwordError
 from lastword.demo._endings import (
     BY_CHOICE,
-    MESSAGES,
     NOTE,
     Report,
     Row,
@@ -37,6 +33,7 @@ from lastword.demo._endings import (
     play_endings,
 )
 from lastword.demo._screen import Screen, Table
+from lastword.demo._servers import DemoError, engine, sidecar, started
 
 BEGIN: Final = "<!-- made by `make demo`: begin -->"
 END: Final = "<!-- made by `make demo`: end -->"
@@ -51,65 +48,43 @@ FAULTS: Final = {
     "cut": "the application dies in mid-stream",
 }
 _OURS_SHIMMED: Final = "lastword, behind shim"
-_START_LIMIT: Final = 30.0  # s for the engine to come up
-_STOP_LIMIT: Final = 5.0  # s for it to leave before it is killed
-
-
-class DemoError(Exception):
-    """The demo could not run; the message says why and what to do."""
+QUESTION: Final = "Tell me in two sentences what a lighthouse is for."
 
 
 @contextlib.contextmanager
-def engine(*options: str) -> Iterator[str]:
-    """Run the embedded engine as a child process; yield its base URL.
+def words(screen: Screen, command: str | None, name: str) -> Iterator[tuple[str, str]]:
+    """Run the engine that ``command`` starts behind the sidecar; yield the sidecar's base URL and what it is.
 
-    The child also ends when this process does, however that happens: its standard input closes.
+    Where it does not start, and where there is no command, the embedded engine speaks.
     """
-    command = [sys.executable, "-m", "lastword_shim.engine.embedded", "--port", "0", "--until-stdin-closes", *options]
-    with tempfile.TemporaryFile() as log:
-        child = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, start_new_session=True
-        )
-        try:
-            yield _ready(child, log)
-        finally:
-            assert child.stdin is not None
-            assert child.stdout is not None
-            child.stdin.close()
+    with contextlib.ExitStack() as children:
+        upstream = None
+        if command is not None:
             try:
-                child.wait(_STOP_LIMIT)
-            except subprocess.TimeoutExpired:
-                child.kill()
-                child.wait()
-            child.stdout.close()
+                upstream, what = children.enter_context(started(command)), name
+            except DemoError as error:
+                screen.prose(f"{error}")
+                screen.prose("The embedded engine, which has no model, speaks in its place.")
+                screen.say()
+        if upstream is None:
+            upstream, what = children.enter_context(engine("--pace", "0.03", "--bare")), "the embedded engine"
+        yield children.enter_context(sidecar(upstream)), f"{what} behind `lastword shim`"
 
 
-def _ready(child: subprocess.Popen[bytes], log: IO[bytes]) -> str:
-    assert child.stdout is not None
-    limit = threading.Timer(_START_LIMIT, child.kill)
-    limit.start()
-    try:
-        line = child.stdout.readline().decode()
-    finally:
-        limit.cancel()
-    if not line.startswith("ready "):
-        child.wait(_STOP_LIMIT)
-        log.seek(0)
-        raise DemoError(f"the embedded engine did not start: {log.read().decode(errors='replace')[-2000:]}")
-    return line.split()[1]
-
-
-def stream_one(screen: Screen, base_url: str, model: str) -> None:
+def stream_one(screen: Screen, base_url: str, model: str | None, what: str) -> None:
     """Stream an answer word by word, then say how it ended."""
     try:
         client = Client(base_url=base_url, api_key="demo")
     except ValueError as error:
         raise DemoError(str(error)) from error
-    started = time.monotonic()
-    screen.prose(f"1. One stream through the SDK, from {base_url}")
+    began = time.monotonic()
+    screen.prose(f"1. One stream through the SDK, from {what}")
     screen.say()
+    messages = [{"role": "user", "content": QUESTION}]
     create = client.chat.completions.create
-    with client, create(model=model, messages=MESSAGES, max_tokens=48, temperature=0, stream=True) as stream:
+    if model is None:
+        model = client.models.list().data[0].id
+    with client, create(model=model, messages=messages, max_tokens=64, temperature=0, stream=True) as stream:
         for chunk in stream:
             for choice in chunk.choices:
                 screen.flow(choice.delta.content or "")
@@ -117,7 +92,7 @@ def stream_one(screen: Screen, base_url: str, model: str) -> None:
     outcome = stream.outcome
     assert outcome is not None
     reason = outcome.finish_reasons.get(0)
-    screen.say(f"\n   last word: {outcome.outcome}, finish_reason {reason}, {time.monotonic() - started:.1f} s,")
+    screen.say(f"\n   last word: {outcome.outcome}, finish_reason {reason}, {time.monotonic() - began:.1f} s,")
     screen.say(f"   request {outcome.request_id}\n")
 
 
@@ -189,13 +164,15 @@ def run(arguments: argparse.Namespace) -> int:
     screen = Screen(sys.stderr if arguments.json or arguments.markdown else sys.stdout)
     faults: list[Row] = []
     with contextlib.ExitStack() as children:
-        own_engine = arguments.base_url is None
-        base_url = children.enter_context(engine("--pace", "0.03")) if own_engine else arguments.base_url
-        stream_one(screen, base_url, arguments.model)
+        if arguments.base_url is None:
+            with words(screen, arguments.engine, arguments.engine_name) as (base_url, what):
+                stream_one(screen, base_url, arguments.model, what)
+        else:
+            stream_one(screen, arguments.base_url, arguments.model, arguments.base_url)
         clients = {"stock": ask_stock, "lastword": ask_lastword}
         header = ["ending", stock, "lastword"]
         endings = show_endings(screen, header, play_endings(clients))
-        if own_engine:
+        if arguments.base_url is None:
             bare = children.enter_context(engine("--pace", "0.002", "--bare"))
             shimmed = children.enter_context(engine("--pace", "0.002"))
             faults = show_faults(screen, play_faults(bare, shimmed))
@@ -235,8 +212,14 @@ def _parts(target: str) -> tuple[str, str]:
 
 def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m lastword.demo", description=__doc__.partition("\n")[0])
-    parser.add_argument("--base-url", help="stream from this server instead of the embedded engine")
-    parser.add_argument("--model", default="embedded", help="the model's name there")
+    parser.add_argument("--base-url", help="stream from this server, and show no faults of the embedded engine")
+    parser.add_argument(
+        "--engine",
+        metavar="CMD",
+        help="stream from the server that this starts; it must say `ready URL` and end with its standard input",
+    )
+    parser.add_argument("--engine-name", metavar="TEXT", default="the engine", help="what to call that")
+    parser.add_argument("--model", help="the model's name there (default: the first that it lists)")
     parser.add_argument("--json", action="store_true", help="the result as JSON on standard output")
     parser.add_argument(
         "--markdown",
