@@ -75,7 +75,7 @@ class Shim:
             if core.drain.draining:  # balancers should go elsewhere now
                 error, status = settle(shutting_down(), Context("", 1, draining=True))
                 headers, body = error_response(error, ())
-                await send({"type": "http.response.start", "status": status, "headers": headers[:-1]})
+                await send({"type": "http.response.start", "status": status, "headers": headers})
                 await send({"type": "http.response.body", "body": body, "more_body": False})
             else:
                 await self.app(scope, receive, send)

@@ -78,10 +78,10 @@ def error_response(info: ErrorInfo, inner: Iterable[tuple[bytes, bytes]], *, kin
 
 
 def with_request_id(headers: Iterable[tuple[bytes, bytes]], request_id: str, *, kind: str) -> Headers:
-    """The headers with exactly one request id; Anthropic's clients look for it under its own name too."""
+    """The headers with exactly one request id, or none if it is empty; Anthropic's clients look for it under its own name."""
     names = (_ANTHROPIC_ID, b"x-request-id") if kind == MESSAGES else (b"x-request-id",)
     kept = [(name, value) for name, value in headers if name.lower() not in names]
-    return [*kept, *((name, request_id.encode()) for name in names)]
+    return [*kept, *((name, request_id.encode()) for name in names if request_id)]
 
 
 def event(data: Mapping[str, Any], *, name: str = "") -> bytes:

@@ -2,7 +2,7 @@
 
 Errors that are the server's fault say the registry's sentence and nothing of the engine's: an allow-list has no
 holes.  Errors that the caller can fix keep the engine's words, which say what to fix, with everything scrubbed that
-tells about the machine.  The full text goes to the log under the request id (see ``_answer``).
+tells about the machine.  The full text goes to the log under the request id (see ``answer``).
 """
 
 from __future__ import annotations

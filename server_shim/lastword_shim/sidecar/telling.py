@@ -13,7 +13,7 @@ def error_answer(info: ErrorInfo) -> tuple[int, Headers, bytes]:
     """Status, fields and body of an error on a route that the middleware leaves alone."""
     settled, status = settle(info, Context("", 1))
     fields, body = error_response(settled, ())
-    return status, [(name, value) for name, value in fields if value], body
+    return status, fields, body
 
 
 def target_of(address: Address, scope: Scope) -> bytes:
