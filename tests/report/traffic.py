@@ -56,7 +56,7 @@ class Caller:
     async def _request(self, request_id: str, words: int, patience: float) -> None:
         for attempt in (1, 2, 3):
             word = await self._attempt(request_id, attempt, words, patience)
-            if word not in {"queue_overloaded", "total_timeout"}:
+            if word != "queue_overloaded":
                 return
             await asyncio.sleep(0.05 * attempt)
 

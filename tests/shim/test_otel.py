@@ -246,7 +246,7 @@ async def test_a_failure_of_opentelemetry_is_a_line_in_the_log_and_no_more(
     """At the begin as at the end; once."""
 
     def fail(*_: Any, **__: Any) -> Any:
-        raise RuntimeError("broken")
+        raise RuntimeError("broken", "sk-0123456789abcdefghij")
 
     for where in ("_begin", "_end"):
         monkeypatch.setattr(otel.Telemetry, where, fail)
@@ -257,8 +257,9 @@ async def test_a_failure_of_opentelemetry_is_a_line_in_the_log_and_no_more(
                     await server.one_record(number)
         monkeypatch.undo()
         monkeypatch.setattr(otel, "providers", lambda: (exported.tracers, exported.meters))
-    assert [record.message for record in caplog.records] == [
-        "OpenTelemetry failed; its spans and measurements are not complete"
+    lines = [record.message.splitlines() for record in caplog.records]
+    assert [(first, last) for first, *_, last in lines] == [
+        ("OpenTelemetry failed; its spans and measurements are not complete", "RuntimeError: ('broken', '<key>')")
     ] * 2
 
 

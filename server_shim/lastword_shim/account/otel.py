@@ -17,6 +17,7 @@ from lastword._codes import CODES, OPENTELEMETRY, Category
 from lastword_shim.account.lifecycle import MOST_PATH, Lifecycle
 from lastword_shim.account.otel_measures import Measures
 from lastword_shim.account.otel_providers import providers
+from lastword_shim.protocol.redact import loggable_traceback
 from lastword_shim.protocol.routes import route_of
 from lastword_shim.protocol.wire import CHAT, COMPLETIONS, MESSAGES, RESPONSES, Scope, by_name, path_of
 
@@ -66,8 +67,8 @@ class Telemetry:
         try:
             opened, inward = self._begin(scope)
             token = self._context.attach(self._trace.set_span_in_context(opened.span))
-        except Exception:  # noqa: BLE001 (whatever is wrong with it, the request goes on)
-            self._complain()
+        except Exception as error:  # noqa: BLE001 (whatever is wrong with it, the request goes on)
+            self._complain(error)
         mark = _OPEN.set(opened)
         try:
             yield inward
@@ -87,8 +88,8 @@ class Telemetry:
             self._end(opened, record)
             context = self._trace.set_span_in_context(opened.span)
             self._measures.take(record, life, opened.operation, self._provider(), context)
-        except Exception:  # noqa: BLE001 (as above)
-            self._complain()
+        except Exception as error:  # noqa: BLE001 (as above)
+            self._complain(error)
 
     def _begin(self, scope: Scope) -> tuple[_Open, Scope]:
         parent = self._propagate.extract(by_name(scope["headers"]))
@@ -137,9 +138,10 @@ class Telemetry:
                 span.set_status(self._trace.StatusCode.ERROR)
         span.end()
 
-    def _complain(self) -> None:
+    def _complain(self, error: Exception) -> None:
         if not self._complained:
-            _log.exception("OpenTelemetry failed; its spans and measurements are not complete")
+            where = loggable_traceback(error)
+            _log.error("OpenTelemetry failed; its spans and measurements are not complete\n%s", where)
         self._complained = True
 
 

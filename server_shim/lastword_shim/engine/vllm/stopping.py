@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from lastword_shim.engine import Host
 from lastword_shim.engine.vllm.missing import missing
+from lastword_shim.protocol.redact import loggable_traceback
 
 _log: Final = logging.getLogger("lastword_shim")
 GRACEFUL_SHUTDOWN: Final = 3
@@ -50,8 +51,8 @@ class Stopping:
             drained = asyncio.run_coroutine_threadsafe(host.drain(max(timeout - self._reserve, 0.0)), loop)
             try:
                 drained.result(timeout + 5.0)
-            except Exception:  # noqa: BLE001 (whatever happened, the engine must be stopped)
-                _log.exception("open requests could not be ended in order")
+            except Exception as error:  # noqa: BLE001 (whatever happened, the engine must be stopped)
+                _log.error("open requests could not be ended in order\n%s", loggable_traceback(error))
         left = None if timeout is None else max(timeout - (time.monotonic() - started), 0.0)
         self._original_shutdown(timeout=left)
 
