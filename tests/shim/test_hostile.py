@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections import Counter
 from typing import Any
 
@@ -207,6 +208,27 @@ async def test_the_record_of_one_that_is_given_up_says_what_the_wire_said() -> N
         answer = await asking
         assert answer.event_error["code"] == (await server.one_record())["error_code"] == "generation_aborted"
         await asyncio.sleep(2)
+
+
+async def test_an_application_that_only_ever_sends_does_not_stop_the_server() -> None:
+    """What it sends after the end goes nowhere, which takes no time; all others must have theirs."""
+    sent = 0
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        nonlocal sent
+        await read_body(receive)
+        await send(start(EVENTS))
+        until = time.monotonic() + 4
+        while time.monotonic() < until:  # and waits for nothing else
+            await send(body(chunk("word"), more=True))
+            sent += 1
+        sent = -1
+
+    async with serving(app) as server:
+        answer = await server.ask(headers={"request-timeout-ms": "200"})
+        assert answer.event_error["code"] == "deadline_exceeded"
+        await server.one_record()
+    assert sent > 0
 
 
 @pytest.mark.parametrize(
