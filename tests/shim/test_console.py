@@ -187,7 +187,7 @@ async def test_answers_and_refusals_carry_the_applications_cors_headers() -> Non
             assert (answer.status, answer.header("access-control-allow-origin")) == (status, "https://a.example")
 
 
-async def test_a_thousand_open_requests_are_listed_quickly(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_thousand_open_requests_are_listed_quickly() -> None:
     """And no more than that, told as such."""
     count = listing.MOST + 1
     async with serving(Guarded(pace=5), engine=Counting()) as server:
