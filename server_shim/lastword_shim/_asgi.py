@@ -16,13 +16,10 @@ from lastword_shim.engine import Engine
 from lastword_shim.exchange.exchange import Exchange
 from lastword_shim.protocol.answer import Context, settle
 from lastword_shim.protocol.endings import error_response
+from lastword_shim.protocol.routes import LEFT_ALONE, PROBES
 from lastword_shim.protocol.wire import App, Receive, Scope, Send, path_of
 
 _log: Final = logging.getLogger("lastword_shim")
-_PROBES: Final = frozenset({"/health", "/ping"})
-_LEFT_ALONE: Final = frozenset({
-    "/metrics", "/load", "/version", "/server_info", "/docs", "/docs/oauth2-redirect", "/redoc", "/openapi.json",
-})  # fmt: skip
 
 
 class Shim:
@@ -71,7 +68,7 @@ class Shim:
 
     async def _http(self, core: Core, scope: Scope, receive: Receive, send: Send) -> None:
         path = path_of(scope)
-        if path in _PROBES:
+        if path in PROBES:
             if core.drain.draining:  # balancers should go elsewhere now
                 error, status = settle(shutting_down(), Context("", 1, draining=True))
                 headers, body = error_response(error, ())
@@ -79,7 +76,7 @@ class Shim:
                 await send({"type": "http.response.body", "body": body, "more_body": False})
             else:
                 await self.app(scope, receive, send)
-        elif path.rstrip("/") in _LEFT_ALONE or _is_preflight(scope):
+        elif path.rstrip("/") in LEFT_ALONE or _is_preflight(scope):
             await self.app(scope, receive, send)
         elif self._console is not None and path.startswith(ROOT):
             await self._console.serve(scope, send, path)

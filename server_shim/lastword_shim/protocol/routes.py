@@ -1,7 +1,7 @@
 """The one table of routes: which protocol each speaks, whether it makes the engine work, and whether its answer is judged.
 
 vLLM 0.32's, llama.cpp's and LiteLLM's.  A route that is not here is passed on: its errors are put into the contract's
-words, and nothing else is looked at.
+words, and nothing else is looked at.  The shim's own routes are the console's.
 """
 
 from __future__ import annotations
@@ -28,6 +28,12 @@ class Route:
     sniffed: bool = False
 
 
+PROBES: Final = frozenset({"/health", "/ping"})
+"""Passed on untouched until the server stops."""
+LEFT_ALONE: Final = frozenset({
+    "/metrics", "/load", "/version", "/server_info", "/docs", "/docs/oauth2-redirect", "/redoc", "/openapi.json",
+})  # fmt: skip
+"""Always passed on untouched."""
 _UNKNOWN: Final = Route()
 _WORK: Final = Route(works=True)
 _POSTED: Final = {
