@@ -30,6 +30,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "environment"))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
+import marked
 from bench import BenchError, client_cost
 from bench.clients import CLIENTS
 
@@ -61,6 +62,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--profile", action="store_true", help="client: profile one instead of measuring all")
     parser.add_argument("--pairs", type=int, default=10, help="throughput: measurements of each, in turns (10)")
     parser.add_argument("--departures", type=int, default=15, help="stop: callers that leave, of each kind (15)")
+    parser.add_argument("--markdown", type=Path, metavar="PAGE", help="put the tables into a page too")
     parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
     parser.add_argument("--worker", help=argparse.SUPPRESS)
     parser.add_argument("--url", help=argparse.SUPPRESS)
@@ -77,8 +79,11 @@ def measure(options: argparse.Namespace) -> None:
     for name in options.parts or PARTS:
         module = importlib.import_module(f"bench.{PARTS[name]}")  # each loads only what it needs
         result[name] = module.run(options, say)
+        told = module.table(result[name])
+        if options.markdown is not None:
+            marked.put(options.markdown, f"scripts/bench {name}", f"```text\n{told}\n```")
         if not options.json:
-            print(module.table(result[name]), end="\n\n", flush=True)
+            print(told, end="\n\n", flush=True)
     if options.json:
         machine = {"machine": f"{platform.machine()}, {os.cpu_count()} cores", "python": platform.python_version()}
         print(json.dumps({**machine, **result}, indent=2))
@@ -94,7 +99,7 @@ def main() -> int:
             client_cost.profile(options)
         else:
             measure(options)
-    except BenchError as error:
+    except (BenchError, ValueError) as error:
         print(f"bench: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
