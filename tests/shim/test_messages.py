@@ -20,6 +20,7 @@ from tests.shim.events import (
     message_delta,
     named,
 )
+from tests.shim.inprocess import answered
 from tests.shim.wire import Answer, conforms, serving
 
 from lastword._codes import CODES, Code
@@ -52,9 +53,7 @@ async def test_a_good_stream_leaves_byte_for_byte(size: int) -> None:
     """Pings and comments too, and nothing after the end."""
     sent = b": keep-alive\n\n" + MESSAGE_START + PING + BLOCK + END
     parts = [sent[at : at + size] for at in range(0, len(sent), size)]
-    async with serving(streaming(*parts, b"data: [DONE]\n\n", PING)) as server:
-        answer = await server.ask(path=MESSAGES)
-        record = await server.one_record()
+    answer, record = await answered(streaming(*parts, b"data: [DONE]\n\n", PING), path=MESSAGES)
     assert answer.body == sent
     assert answer.header("request-id") == answer.header("x-request-id")
     assert (record["outcome"], record["finish_reasons"]) == ("completed", ["stop"])
@@ -67,12 +66,9 @@ async def test_a_good_stream_leaves_byte_for_byte(size: int) -> None:
 )
 async def test_a_stop_reason_is_a_finish_reason_of_the_contract(reason: str, finish: str) -> None:
     """In streams and whole answers alike."""
-    async with serving(streaming(BEGUN, BLOCK_STOP, message_delta(reason), MESSAGE_STOP)) as server:
-        await server.ask(path=MESSAGES)
-        assert (await server.one_record())["finish_reasons"] == [finish]
-    async with serving(answering(answer_of(reason))) as server:
-        await server.ask({"model": "m"}, path=MESSAGES)
-        assert (await server.one_record())["finish_reasons"] == [finish]
+    for app in (streaming(BEGUN, BLOCK_STOP, message_delta(reason), MESSAGE_STOP), answering(answer_of(reason))):
+        _, record = await answered(app, path=MESSAGES)
+        assert record["finish_reasons"] == [finish]
 
 
 async def test_a_stop_reason_waits_for_the_end_that_it_promises() -> None:
@@ -90,8 +86,8 @@ async def test_a_stop_reason_waits_for_the_end_that_it_promises() -> None:
 async def test_usage_in_the_middle_is_no_end() -> None:
     """A `message_delta` without a stop_reason goes on with what follows it."""
     sent = MESSAGE_START + message_delta(None) + BLOCK + END
-    async with serving(streaming(sent)) as server:
-        assert (await server.ask(path=MESSAGES)).body == sent
+    answer, _ = await answered(streaming(sent), path=MESSAGES)
+    assert answer.body == sent
 
 
 ERROR = named("error", error={"type": "internal_error", "message": "cannot open /root/x: Traceback"})
@@ -125,9 +121,7 @@ BAD_ENDINGS: dict[str, tuple[list[Any], str, str]] = {
 @pytest.mark.parametrize(("steps", "code", "kind"), BAD_ENDINGS.values(), ids=BAD_ENDINGS)
 async def test_a_bad_ending_becomes_one_error_event(steps: list[Any], code: str, kind: str) -> None:
     """In Anthropic's envelope, and nothing follows it."""
-    async with serving(streaming(*steps)) as server:
-        answer = await server.ask(path=MESSAGES)
-        record = await server.one_record()
+    answer, record = await answered(streaming(*steps), path=MESSAGES)
     name, data = last_word(answer)
     assert (name, data["type"], data["request_id"]) == ("error", "error", answer.header("x-request-id"))
     assert (data["error"]["code"], data["error"]["type"]) == (code, kind)
@@ -145,9 +139,7 @@ async def test_an_answer_that_the_engine_gave_up_is_no_success(stream: bool) -> 
         if stream
         else answering(answer_of("end_turn"))
     )
-    async with serving(engine_says(app, "abort")) as server:
-        answer = await server.ask({"model": "m", "stream": stream}, path=MESSAGES)
-        record = await server.one_record()
+    answer, record = await answered(engine_says(app, "abort"), {"model": "m", "stream": stream}, path=MESSAGES)
     error = last_word(answer)[1]["error"] if stream else envelope(answer)
     assert error["code"] == "generation_aborted"
     assert b"end_turn" not in answer.body
@@ -158,9 +150,7 @@ async def test_an_answer_that_the_engine_gave_up_is_no_success(stream: bool) -> 
 async def test_a_reason_that_this_protocol_has_no_word_for_is_still_success(stream: bool) -> None:
     """vLLM's repetition guard ends an answer without a stop_reason."""
     app = streaming(BEGUN, BLOCK_STOP, message_delta(None), MESSAGE_STOP) if stream else answering(answer_of(None))
-    async with serving(engine_says(app, "repetition")) as server:
-        answer = await server.ask({"model": "m", "stream": stream}, path=MESSAGES)
-        record = await server.one_record()
+    answer, record = await answered(engine_says(app, "repetition"), {"model": "m", "stream": stream}, path=MESSAGES)
     assert answer.status == 200
     assert b"error" not in answer.body
     assert (record["outcome"], record["finish_reasons"]) == ("completed", ["repetition"])
@@ -198,8 +188,7 @@ async def test_an_error_answer_is_read_by_clients_of_both_protocols(
     app: App, status: int, code: str, kind: str
 ) -> None:
     """Anthropic's type names, and everything that ours has beside them."""
-    async with serving(app) as server:
-        answer = await server.ask({"model": "m"}, path=MESSAGES)
+    answer, _ = await answered(app, {"model": "m"}, path=MESSAGES)
     error = envelope(answer)
     assert (answer.status, error["code"], error["type"]) == (status, code, kind)
 
@@ -216,8 +205,7 @@ async def test_the_shims_own_refusals_speak_the_protocol_too() -> None:
 
 async def test_other_routes_have_no_envelope_of_anthropics() -> None:
     """Their clients would not look for it."""
-    async with serving(answering({}, status=404)) as server:
-        answer = await server.ask({"model": "m"}, path="/v1/chat/completions")
+    answer, _ = await answered(answering({}, status=404), {"model": "m"}, path="/v1/chat/completions")
     assert answer.error["code"] == "not_found"
     assert "type" not in json.loads(answer.body)
     assert answer.header("request-id") is None

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from tests.shim.apps import CHAT, COMPLETIONS, DONE, ERROR, EVENTS, ROLE, answering, chunk, streaming
-from tests.shim.wire import serving
+from tests.shim.inprocess import answered
 
 pytestmark = pytest.mark.anyio
 ROUTES = ["/v1/audio/transcriptions", "/inference/v1/generate", "/cohere/v2/chat", "/v1/models/sse", "/anything"]
@@ -18,9 +18,7 @@ BEGUN = b'data: {"object":"transcription.chunk","choices":[{"delta":{"content":"
 @pytest.mark.parametrize("path", ROUTES)
 async def test_an_error_event_is_made_ours_and_is_the_end(path: str) -> None:
     """vLLM sends [DONE] after it."""
-    async with serving(streaming(BEGUN, ERROR, DONE, BEGUN)) as server:
-        answer = await server.ask(path=path)
-        record = await server.one_record()
+    answer, record = await answered(streaming(BEGUN, ERROR, DONE, BEGUN), path=path)
     assert answer.body.startswith(BEGUN)
     assert answer.event_error["code"] == "invalid_request_error"
     assert (record["outcome"], record["error_code"]) == ("failed", "invalid_request_error")
@@ -37,8 +35,7 @@ async def test_an_exception_and_a_cut_end_with_an_error_event(path: str, half: b
         await send({"type": "http.response.body", "body": BEGUN + half, "more_body": True})
 
     for app in (streaming(BEGUN + half, RuntimeError("/root/x")), cut):
-        async with serving(app) as server:
-            answer = await server.ask(path=path)
+        answer, _ = await answered(app, path=path)
         assert answer.body.startswith(BEGUN)
         assert half == b"" or half not in answer.body
         assert answer.event_error["code"] == "internal_server_error"
@@ -50,9 +47,9 @@ async def test_an_error_of_one_call_among_several_is_no_end(path: str) -> None:
     """JSON-RPC answers each call by itself, and quotes are no errors."""
     sent = b'data: {"jsonrpc": "2.0", "id": 1, "error": {"code": -32601, "message": "no"}}\n\n'
     sent += b'data: {"text": "they said \\"error\\": 1"}\n\ndata: {"error": null, "x": 1}\n\nevent: a\ndata: plain "error"\n\n'
-    async with serving(streaming(sent, BEGUN)) as server:
-        assert (await server.ask(path=path)).body == sent + BEGUN
-        assert (await server.one_record())["outcome"] == "completed"
+    answer, record = await answered(streaming(sent, BEGUN), path=path)
+    assert answer.body == sent + BEGUN
+    assert record["outcome"] == "completed"
 
 
 async def test_a_compressed_stream_is_passed_on_and_gets_no_event_that_nobody_could_read() -> None:
@@ -65,8 +62,7 @@ async def test_a_compressed_stream_is_passed_on_and_gets_no_event_that_nobody_co
         await send({"type": "http.response.body", "body": b"\x1f\x8bxyz", "more_body": True})
         raise RuntimeError("no")
 
-    async with serving(app, hold=0) as server:
-        answer = await server.ask(path="/anything")
+    answer, _ = await answered(app, hold=0, path="/anything")
     assert (answer.body, answer.complete) == (b"\x1f\x8bxyz", False)
 
 
@@ -113,9 +109,7 @@ async def test_what_a_judged_stream_may_hold_leaves_byte_for_byte(name: str, pat
     """Whatever engines put between the first chunk and `[DONE]`."""
     asked, sent = PASSED[name]
     for parts in ([sent], [sent[at : at + 11] for at in range(0, len(sent), 11)]):
-        async with serving(streaming(*parts)) as server:
-            answer = await server.ask({"stream": True, **asked}, path=path)
-            record = await server.one_record()
+        answer, record = await answered(streaming(*parts), {"stream": True, **asked}, path=path)
         assert answer.body == sent
         assert record["outcome"] == "completed"
 
@@ -124,8 +118,8 @@ async def test_beams_come_as_a_whole_answer() -> None:
     """As many as were asked for, or it is none."""
     beams = [{"index": index, "text": "a", "finish_reason": "length"} for index in range(3)]
     for n, status in ((3, 200), (4, 503)):
-        async with serving(answering({"choices": beams})) as server:
-            answer = await server.ask({"n": n, "use_beam_search": True, "prompt": "x"}, path=COMPLETIONS)
+        body = {"n": n, "use_beam_search": True, "prompt": "x"}
+        answer, _ = await answered(answering({"choices": beams}), body, path=COMPLETIONS)
         assert answer.status == status
 
 
@@ -140,7 +134,6 @@ async def test_signs_of_life_are_no_tokens() -> None:
             await send({"type": "http.response.body", "body": b": keep-alive\n\n", "more_body": True})
             await asyncio.sleep(0.02)
 
-    async with serving(endless, idle_timeout=0.2) as server:
-        answer = await server.ask()
+    answer, _ = await answered(endless, idle_timeout=0.2)
     assert answer.event_error["code"] == "generation_stalled"
     assert answer.body.count(b": keep-alive") > 3

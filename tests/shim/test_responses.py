@@ -23,6 +23,7 @@ from tests.shim.events import (
     read_events,
     response,
 )
+from tests.shim.inprocess import answered
 from tests.shim.wire import serving
 
 pytestmark = pytest.mark.anyio
@@ -33,9 +34,7 @@ async def test_a_good_stream_leaves_byte_for_byte(size: int) -> None:
     """Comments too, and nothing after the terminal; `[DONE]` is no word of this protocol."""
     sent = b": keep-alive\n\n" + GOOD
     parts = [sent[at : at + size] for at in range(0, len(sent), size)]
-    async with serving(streaming(*parts, b"data: [DONE]\n\n")) as server:
-        answer = await server.ask(path=RESPONSES)
-        record = await server.one_record()
+    answer, record = await answered(streaming(*parts, b"data: [DONE]\n\n"), path=RESPONSES)
     assert answer.body == sent
     assert (record["outcome"], record["finish_reasons"]) == ("completed", ["stop"])
     assert (record["prompt_tokens"], record["completion_tokens"]) == (3, 2)
@@ -44,9 +43,8 @@ async def test_a_good_stream_leaves_byte_for_byte(size: int) -> None:
 async def test_an_answer_that_max_tokens_cut_ends_incomplete() -> None:
     """vLLM says `response.completed` of it; the number, the text and the usage stay."""
     for details in ({"reason": "max_output_tokens"}, None):
-        async with serving(streaming(WHOLE, completed("incomplete", incomplete_details=details))) as server:
-            answer = await server.ask(path=RESPONSES)
-            record = await server.one_record()
+        app = streaming(WHOLE, completed("incomplete", incomplete_details=details))
+        answer, record = await answered(app, path=RESPONSES)
         assert answer.body.startswith(WHOLE)
         name, data = read_events(answer.body)[-1]
         assert (name, data["type"], data["sequence_number"]) == ("response.incomplete", "response.incomplete", 9)
@@ -100,9 +98,7 @@ BAD_ENDINGS: dict[str, tuple[list[Any], str, int]] = {
 @pytest.mark.parametrize(("steps", "code", "number"), BAD_ENDINGS.values(), ids=BAD_ENDINGS)
 async def test_a_bad_ending_becomes_one_response_failed(steps: list[Any], code: str, number: int) -> None:
     """Built from what the stream told of the response, and numbered after the last event; nothing follows it."""
-    async with serving(streaming(*steps)) as server:
-        answer = await server.ask(path=RESPONSES)
-        record = await server.one_record()
+    answer, record = await answered(streaming(*steps), path=RESPONSES)
     name, data = last_word(answer)
     assert name == "response.failed"
     assert data["response"]["status"] == "failed"
@@ -126,9 +122,7 @@ async def test_finished_items_are_not_lost_in_what_failed() -> None:
 async def test_an_answer_that_the_engine_gave_up_is_no_success(stream: bool) -> None:
     """vLLM calls it completed; only its engine knows."""
     app = streaming(WHOLE, completed()) if stream else answering(response("completed", output=[DONE_ITEM]))
-    async with serving(engine_says(app, "abort")) as server:
-        answer = await server.ask({"model": "m", "stream": stream}, path=RESPONSES)
-        record = await server.one_record()
+    answer, record = await answered(engine_says(app, "abort"), {"model": "m", "stream": stream}, path=RESPONSES)
     if stream:
         _, data = last_word(answer)
         assert data["response"]["output"] == [DONE_ITEM]
@@ -163,8 +157,7 @@ async def test_other_endings_of_the_engine_are_none_of_its_faults() -> None:
 )
 async def test_a_whole_answer_has_the_status_that_it_deserves(body: Any, status: int, code: str | None) -> None:
     """One that goes on in the background has not ended yet."""
-    async with serving(answering(body)) as server:
-        answer = await server.ask({"model": "m"}, path=RESPONSES)
+    answer, _ = await answered(answering(body), {"model": "m"}, path=RESPONSES)
     assert answer.status == status
     if code is None:
         assert json.loads(answer.body) == body

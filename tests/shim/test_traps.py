@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from tests.shim.apps import App, answering, chunk, streaming
 from tests.shim.events import BEGUN, MESSAGE_START, RESPONSES, completed, named, response
+from tests.shim.inprocess import answered
 from tests.shim.wire import serving
 
 from lastword_shim.protocol.redact import loggable, loggable_traceback, scrub
@@ -95,9 +96,8 @@ async def test_nothing_internal_leaves_on_any_route_in_any_ending(
     headers = {"authorization": f"Bearer {OWN_KEY}", "x-request-id": "trap"}
     body = {"model": "m", "stream": True, "messages": [{"role": "user", "content": PROMPT}]}
     with caplog.at_level(logging.DEBUG, "lastword_shim"):
-        async with serving(ENDINGS[name], hold=0) as server:
-            answer = await server.ask(body, path=path, headers=headers)
-            record = json.dumps(await server.one_record())
+        answer, told = await answered(ENDINGS[name], body, path=path, headers=headers, hold=0)
+    record = json.dumps(told)
     whole = answer.body.decode() + str(answer.headers)
     assert [trap for trap in FORBIDDEN if trap in whole] == []
     assert "error" in whole
@@ -107,9 +107,8 @@ async def test_nothing_internal_leaves_on_any_route_in_any_ending(
 
 async def test_a_finish_reason_that_is_no_word_is_not_recorded() -> None:
     """It might be anything."""
-    async with serving(ENDINGS["finish_reason"]) as server:
-        await server.ask(path="/v1/chat/completions")
-        assert (await server.one_record())["finish_reasons"] == ["unreadable"]
+    _, record = await answered(ENDINGS["finish_reason"])
+    assert record["finish_reasons"] == ["unreadable"]
 
 
 @pytest.mark.parametrize("request_id", ["a b", "x" * 129, "<script>", "../../etc", "ü", "a\tb", "", "a,b"])
@@ -169,8 +168,7 @@ async def test_a_key_that_the_engine_repeats_is_struck_out_of_both() -> None:
     """Whatever it looks like; the caller's own, for nobody else's is known."""
     app = answering({"error": {"message": f"unknown key {OWN_KEY}", "code": 401, "param": OWN_KEY}}, status=401)
     for header, value in (("authorization", f"Bearer {OWN_KEY}"), ("x-api-key", OWN_KEY), ("api-key", OWN_KEY)):
-        async with serving(app) as server:
-            answer = await server.ask({"model": "m"}, headers={header: value})
+        answer, _ = await answered(app, {"model": "m"}, headers={header: value})
         assert answer.error["message"] == "unknown key <key>"
         assert answer.error["param"] is None
 
@@ -183,8 +181,7 @@ async def test_an_engine_that_raises_after_its_answer_tells_only_the_log(caplog:
         await asyncio.sleep(0)
         raise RuntimeError(TRAP)
 
-    async with serving(app) as server:
-        answer = await server.ask(headers={"authorization": f"Bearer {OWN_KEY}"})
+    answer, _ = await answered(app, headers={"authorization": f"Bearer {OWN_KEY}"})
     assert answer.body.endswith(b"data: [DONE]\n\n")
     assert "RuntimeError" in caplog.text
     assert KEY not in caplog.text
