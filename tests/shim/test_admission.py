@@ -10,7 +10,7 @@ from tests.shim.apps import CHAT, Receive, Scope, Send, answering, read_body
 from tests.shim.test_timers import WHOLE, Counting
 from tests.shim.wire import Answer, Server, serving
 
-from lastword_shim.engine import Refused, current
+from lastword_shim.engine import Refusal, current
 
 pytestmark = pytest.mark.anyio
 
@@ -160,7 +160,7 @@ def tokenizing(limit: int) -> Any:
         assert ticket is not None
         try:
             ticket.admit(len(body), max_model_len=limit)
-        except Refused:
+        except Refusal:
             raise ValueError("as an engine would") from None
         ticket.effective_max_tokens = min(ticket.max_tokens or limit, limit - len(body))
         await answering_now(send)

@@ -15,7 +15,7 @@ from tests.shim.test_admission import Slow
 from tests.shim.test_timers import GOOD, WHOLE, Counting
 from tests.shim.wire import Answer, Server, serving
 
-from lastword_shim.engine import Refused, current
+from lastword_shim.engine import Refusal, current
 
 pytestmark = pytest.mark.anyio
 TEXT = {"model": "m", "messages": [{"role": "user", "content": "x" * 400}]}
@@ -107,7 +107,7 @@ class Tokenizing(Slow):
         try:
             for length in self.tokens(json.loads(body)):
                 ticket.admit(length, max_model_len=100_000)
-        except Refused:
+        except Refusal:
             raise ValueError("as an engine would") from None
         given = iter([{"type": "http.request", "body": body}])
 

@@ -13,7 +13,7 @@ _MAX_DIGITS: Final = 20  # of a length; Python reads no more than 4300
 
 
 class Refusal(Exception):
-    """The request is not let in; ``error`` says why."""
+    """The request is not let in, by the shim or, once its prompt's length is known, to the engine; ``error`` says why."""
 
     def __init__(self, error: ErrorInfo) -> None:
         super().__init__(error.message)

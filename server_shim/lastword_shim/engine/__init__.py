@@ -14,19 +14,12 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from lastword._classify import ErrorInfo, make_error
 from lastword._codes import Code
+from lastword_shim.admission.refusals import Refusal as Refusal
 
 if TYPE_CHECKING:
     from lastword_shim._settings import Settings
 
 _CURRENT: ContextVar[Ticket | None] = ContextVar("lastword_ticket", default=None)
-
-
-class Refused(Exception):
-    """The request must not enter the engine's queue; ``error`` is what the caller will be told."""
-
-    def __init__(self, error: ErrorInfo) -> None:
-        super().__init__(error.message)
-        self.error = error
 
 
 @dataclass(slots=True)
@@ -63,7 +56,7 @@ class Ticket:
         """Called with each prompt's length before the engine takes it.
 
         Raises:
-            Refused: prompt and explicit max_tokens together do not fit, and the policy is to reject; or the server
+            Refusal: prompt and explicit max_tokens together do not fit, and the policy is to reject; or the server
                 has no room for so many tokens now.
         """
         self.prompt_tokens = (self.prompt_tokens or 0) + prompt_tokens
@@ -72,7 +65,7 @@ class Ticket:
             refused = self.room(self.prompt_tokens) if self.room is not None else None
             if refused is not None:
                 self.refusal = refused
-                raise Refused(refused)
+                raise Refusal(refused)
             return
         message = (
             f"The prompt has {prompt_tokens} tokens and max_tokens is {asked}: together {prompt_tokens + asked}, "
@@ -90,7 +83,7 @@ class Ticket:
         self.refusal = make_error(
             Code.CONTEXT_LENGTH_EXCEEDED, message, origin="shim", param="max_tokens", details=details
         )
-        raise Refused(self.refusal)
+        raise Refusal(self.refusal)
 
     def submitted(self, *, sequences: int = 1, at: float | None = None) -> None:
         """The engine has taken ``sequences`` more of this exchange."""

@@ -6,7 +6,7 @@ import json
 import zlib
 from typing import TYPE_CHECKING, Any, Final
 
-from lastword_shim.engine import Refused, current
+from lastword_shim.engine import Refusal, current
 from lastword_shim.engine.embedded.shapes import DEFAULT_TOKENS, MODEL, REFUSALS, Answer, Ending, error_body
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def _tell_shim(prompts: list[str], max_model_len: int, *, sequences: int, effect
     try:
         for prompt in prompts:
             ticket.admit(len(prompt.split()), max_model_len=max_model_len)
-    except Refused as error:
+    except Refusal as error:
         raise RefusedError(400, _BAD, str(error), "max_tokens") from error
     ticket.effective_max_tokens = effective
     ticket.submitted(sequences=sequences)

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from vllm.exceptions import VLLMClientError, VLLMValidationError
 
-from lastword_shim.engine import Refused, Ticket, current
+from lastword_shim.engine import Refusal, Ticket, current
 from lastword_shim.engine.vllm.missing import missing
 from lastword_shim.engine.vllm.poolings import prompt_length
 from lastword_shim.engine.vllm.times import read_times
@@ -101,7 +101,7 @@ class Generations:
             if length is not None:
                 try:
                     ticket.admit(length, max_model_len=self.max_model_len())
-                except Refused as refused:
+                except Refusal as refused:
                     value = ticket.max_tokens
                     raise VLLMValidationError(str(refused), parameter="max_tokens", value=value) from refused
             if not beam:

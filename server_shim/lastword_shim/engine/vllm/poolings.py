@@ -7,7 +7,7 @@ from typing import Any
 
 from vllm.exceptions import VLLMValidationError
 
-from lastword_shim.engine import Refused, current
+from lastword_shim.engine import Refusal, current
 from lastword_shim.engine.vllm.missing import missing
 
 
@@ -36,7 +36,7 @@ class Poolings:
         if ticket is not None and length is not None:
             try:
                 ticket.admit(length, max_model_len=None)
-            except Refused as refused:
+            except Refusal as refused:
                 raise VLLMValidationError(str(refused), parameter="input", value=length) from refused
         return outputs
 
