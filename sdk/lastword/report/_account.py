@@ -3,7 +3,7 @@
 Counted are attempts, as one side saw them: the server's where there are any, else the client's.
 
 * *received*: all.  *rejected*: refused before they reached the engine's queue.  *admitted*: the others.
-* *started*: the engine had begun, as far as the record tells: it knows a queue time, a token, or an end.
+* *started*: the engine had begun, as far as the record tells: it knows a queue time, a token, or a whole answer.
 * *disconnected*: the client left before the end, while queued or while generating.
 * *useful* tokens are those of answers that completed; *wasted* those made for clients that left (REC-3); *lost* those of
   answers that ended otherwise.  Wasted seconds run from the first token until the engine had stopped.
