@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterable
 from typing import Annotated, Any, Literal
 
@@ -132,12 +133,14 @@ class Settings(BaseSettings):
         """Read the environment.
 
         Raises:
-            SettingsError: a variable cannot be read; or the records' file cannot be opened for appending.
+            SettingsError: a variable cannot be read; or the records' file or stream cannot be appended to.
         """
         try:
             settings = cls()
         except ValidationError as error:
             raise SettingsError("; ".join(_explain(problem) for problem in error.errors())) from None
+        if settings.records == "-" and sys.__stdout__ is None:  # its number is a socket's by now, perhaps
+            raise SettingsError(f"{PREFIX}RECORDS='-' cannot be used: standard output is closed")
         if settings.records not in {None, "-"}:
             try:
                 os.close(open_for_lines(str(settings.records)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import subprocess
 import sys
 import types
@@ -66,6 +67,15 @@ async def test_a_bad_setting_stops_the_start_and_is_named(
     assert value in message
     with pytest.raises(SettingsError, match=name):
         await Shim(never)({"type": "http", "path": "/v1/models", "method": "GET", "headers": []}, None, None)  # type: ignore[arg-type]
+
+
+def test_a_standard_output_that_is_closed_takes_no_records() -> None:
+    """Its number may be a client's socket by then."""
+    code = "from lastword_shim import Settings; Settings.load()"
+    argv = ["sh", "-c", 'exec "$@" >&-', "sh", sys.executable, "-c", code]
+    environment = {**os.environ, "LASTWORD_RECORDS": "-"}
+    done = subprocess.run(argv, env=environment, stderr=subprocess.PIPE, text=True, timeout=30, check=False)
+    assert done.stderr.splitlines()[-1].endswith("LASTWORD_RECORDS='-' cannot be used: standard output is closed")
 
 
 def test_settings_are_read_from_the_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
