@@ -98,6 +98,16 @@ def test_what_says_nothing_of_text_teaches_nothing() -> None:
     assert rate.tokens(Weight(text=4000)) < 2000
 
 
+@pytest.mark.parametrize("tokens", [1, 2**53 - 1])
+def test_a_number_that_was_told_wrong_is_soon_forgotten(tokens: int) -> None:
+    """A usage can say anything, and a body can be padded with what is no prompt."""
+    rate = Rate()
+    rate.learn(Weight(text=16_000), tokens)
+    for _ in range(200):
+        rate.learn(Weight(text=2000), 500)
+    assert rate.tokens(Weight(text=4000)) == pytest.approx(1000, rel=0.05)
+
+
 @given(st.lists(st.tuples(st.integers(0, 10**9), st.integers(0, 10**9), st.integers(0, 3)), max_size=20))
 def test_no_history_makes_an_estimate_absurd(history: list[tuple[int, int, int]]) -> None:
     """Between one token in 32 bytes and one and a half a byte; at least one."""

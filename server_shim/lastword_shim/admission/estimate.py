@@ -74,14 +74,14 @@ class Rate:
 
     def tokens(self, weight: Weight) -> int:
         """The estimate; at least 1."""
-        rate = min(max(self._tokens / self._bytes, _LOWEST), _HIGHEST)
-        return max(round(weight.text * rate) + weight.media * MEDIA_TOKENS, 1)
+        return max(round(weight.text * self._tokens / self._bytes) + weight.media * MEDIA_TOKENS, 1)
 
     def learn(self, weight: Weight, tokens: int) -> None:
         """A prompt of this weight had so many tokens; nothing is learned where media had a share in them."""
         if weight.media or weight.text < _LEAST_TOLD or tokens < 1:
             return
         size = min(float(weight.text), _REMEMBERED / 4)  # one huge prompt does not speak for all
+        rate = min(max(tokens / weight.text, _LOWEST), _HIGHEST)  # nor one that was told wrong
         kept = max(1.0 - size / _REMEMBERED, 0.0)
         self._bytes = self._bytes * kept + size
-        self._tokens = self._tokens * kept + tokens * size / weight.text
+        self._tokens = self._tokens * kept + size * rate
