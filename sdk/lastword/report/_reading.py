@@ -70,10 +70,12 @@ class Reading:
 
     def _opened(self, path: str) -> BinaryIO | None:
         try:
-            return sys.stdin.buffer if path == STDIN else open(path, "rb")
+            return open(path, "rb") if path != STDIN else sys.stdin.buffer
         except OSError as error:
             self._not_read(path, error)
-            return None
+        except AttributeError:  # there is no sys.stdin then
+            self.unreadable.append(f"{named(path)}: it is closed")
+        return None
 
     def _file(self, path: str, raw: BinaryIO) -> Iterator[Item]:
         told, has_place = 0, raw.seekable()
