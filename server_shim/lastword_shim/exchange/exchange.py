@@ -135,7 +135,7 @@ class Exchange(Standing):
 
     async def _send(self, message: Message) -> None:
         if self._decided.done():
-            await asyncio.sleep(0)  # an application that waits for nothing else would let nobody stop it, nor do anything
+            await asyncio.sleep(0)  # for one that waits for nothing else would let nobody stop it
             return
         if message["type"] == "http.response.start" and self._out.reading is None:
             self._out.open(message, self._in.ask)
