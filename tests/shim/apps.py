@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-Scope = MutableMapping[str, Any]
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
-App = Callable[[Scope, Receive, Send], Awaitable[None]]
+from lastword_shim.engine import current
+from lastword_shim.protocol import wire
+
+Scope = wire.Scope
+Message = wire.Message
+Receive = wire.Receive
+Send = wire.Send
+App = wire.App
 
 CHAT = "/v1/chat/completions"
 COMPLETIONS = "/v1/completions"
@@ -30,6 +33,12 @@ def chunk(content: str = "", *, finish: str | None = None, index: int = 0, **mor
 
 
 DONE = b"data: [DONE]\n\n"
+GOOD = chunk("a", finish="stop") + DONE
+WHOLE = {
+    "id": "c",
+    "choices": [{"index": 0, "message": {"content": "a"}, "finish_reason": "stop"}],
+    "usage": {"completion_tokens": 1},
+}
 ROLE = b'data: {"id":"c","choices":[{"index":0,"delta":{"role":"assistant","content":""},"finish_reason":null}]}\n\n'
 ERROR = b'data: {"error": {"message": "bad grammar", "type": "BadRequestError", "param": null, "code": 400}}\n\n'
 
@@ -112,3 +121,83 @@ async def until_gone(work: Any, receive: Receive) -> None:
         await asyncio.wait(tasks)
     if not tasks[0].cancelled() and tasks[0].exception() is not None:
         raise tasks[0].exception() or AssertionError
+
+
+class Stopwatch:
+    """An application that notes how it ended."""
+
+    def __init__(self, *, stream: bool, tokens: int) -> None:
+        self.stream, self.tokens = stream, tokens
+        self.ended = asyncio.Event()
+        self.begun = asyncio.Event()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await read_body(receive)
+
+        async def answer() -> None:
+            self.begun.set()
+            try:
+                if self.stream:
+                    await send(
+                        {
+                            "type": "http.response.start",
+                            "status": 200,
+                            "headers": [(b"content-type", b"text/event-stream")],
+                        }
+                    )
+                for number in range(self.tokens):
+                    ticket = current()
+                    assert ticket is not None
+                    ticket.submitted()
+                    ticket.produced(number + 1)
+                    if self.stream:
+                        await send({"type": "http.response.body", "body": chunk("a"), "more_body": True})
+                await asyncio.sleep(30)
+            finally:
+                self.ended.set()
+
+        await until_gone(answer(), receive)
+
+
+class Slow:
+    """Answers when it is let; counts how many are inside."""
+
+    def __init__(self) -> None:
+        self.inside = 0
+        self.most = 0
+        self.go = asyncio.Event()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await read_body(receive)
+        self.inside += 1
+        self.most = max(self.most, self.inside)
+        try:
+            waiting = asyncio.ensure_future(self.go.wait())
+            gone = asyncio.ensure_future(receive())
+            await asyncio.wait({waiting, gone}, return_when=asyncio.FIRST_COMPLETED)
+            waiting.cancel()
+            gone.cancel()
+        finally:
+            self.inside -= 1
+        await answering_now(send)
+
+
+async def answering_now(send: Send) -> None:
+    await send({"type": "http.response.start", "status": 200, "headers": [(b"content-type", b"application/json")]})
+    body = b'{"id":"c","choices":[{"index":0,"message":{"content":"a"},"finish_reason":"stop"}]}'
+    await send({"type": "http.response.body", "body": body})
+
+
+def stubborn(ended: Callable[[], None]) -> App:
+    """An application that neither hears that the client has left nor lets itself be cancelled at once."""
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        await read_body(receive)
+        for _ in range(3):
+            try:
+                await asyncio.sleep(0.8)
+            except asyncio.CancelledError:
+                continue
+        ended()
+
+    return app

@@ -6,8 +6,8 @@ import asyncio
 from typing import Any
 
 import pytest
-from tests.shim.apps import CHAT, Receive, Scope, Send, answering, read_body
-from tests.shim.test_timers import WHOLE, Counting
+from tests.shim.apps import CHAT, WHOLE, Receive, Scope, Send, Slow, answering, answering_now, read_body
+from tests.shim.engines import Counting
 from tests.shim.wire import Answer, Server, serving
 
 from lastword_shim.engine import Refusal, current
@@ -68,35 +68,6 @@ async def test_json_of_another_shape_is_the_engines_to_judge(body: bytes) -> Non
     """The shim reads what it needs and takes nothing for granted."""
     async with serving(answering(WHOLE)) as server:
         assert (await server.ask(body)).status == 200
-
-
-class Slow:
-    """Answers when it is let; counts how many are inside."""
-
-    def __init__(self) -> None:
-        self.inside = 0
-        self.most = 0
-        self.go = asyncio.Event()
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await read_body(receive)
-        self.inside += 1
-        self.most = max(self.most, self.inside)
-        try:
-            waiting = asyncio.ensure_future(self.go.wait())
-            gone = asyncio.ensure_future(receive())
-            await asyncio.wait({waiting, gone}, return_when=asyncio.FIRST_COMPLETED)
-            waiting.cancel()
-            gone.cancel()
-        finally:
-            self.inside -= 1
-        await answering_now(send)
-
-
-async def answering_now(send: Send) -> None:
-    await send({"type": "http.response.start", "status": 200, "headers": [(b"content-type", b"application/json")]})
-    body = b'{"id":"c","choices":[{"index":0,"message":{"content":"a"},"finish_reason":"stop"}]}'
-    await send({"type": "http.response.body", "body": body})
 
 
 async def start(server: Server, count: int) -> list[asyncio.Task[Answer]]:

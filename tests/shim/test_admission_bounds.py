@@ -10,9 +10,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from tests.shim.apps import CHAT, JSON, Receive, Scope, Send, answering, read_body, streaming
-from tests.shim.test_admission import Slow
-from tests.shim.test_timers import GOOD, WHOLE, Counting
+from tests.shim.apps import CHAT, GOOD, JSON, WHOLE, Receive, Scope, Send, Slow, answering, read_body, streaming
+from tests.shim.engines import Counting
 from tests.shim.wire import Answer, Server, serving
 
 from lastword_shim.engine import Refusal, current

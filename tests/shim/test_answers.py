@@ -12,8 +12,8 @@ from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
 from starlette.responses import JSONResponse, PlainTextResponse
 from starlette.routing import Route
-from tests.shim.apps import COMPLETIONS, JSON, Receive, Scope, Send, answering, streaming
-from tests.shim.test_timers import WHOLE, Counting
+from tests.shim.apps import COMPLETIONS, JSON, WHOLE, Receive, Scope, Send, answering, streaming
+from tests.shim.engines import Counting
 from tests.shim.wire import serving
 
 from lastword._classify import ErrorInfo, classify_response

@@ -13,9 +13,9 @@ import pytest
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
-from tests.shim.apps import CHAT, Message, Receive, Scope, Send, answering
+from tests.shim.apps import CHAT, WHOLE, Message, Receive, Scope, Send, answering
+from tests.shim.engines import Counting
 from tests.shim.guarded import LIST, A, B, Guarded, generating, get, requests
-from tests.shim.test_timers import WHOLE, Counting
 from tests.shim.wire import serving
 
 from lastword_shim import Shim

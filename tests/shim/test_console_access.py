@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 from tests.shim.apps import Receive, Scope, Send
+from tests.shim.engines import Counting
 from tests.shim.guarded import NOBODY, A, B, Guarded, cancel, generating, get, reply, requests
-from tests.shim.test_timers import Counting
 from tests.shim.wire import serving
 
 from lastword_shim.console import access

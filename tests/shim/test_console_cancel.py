@@ -10,9 +10,9 @@ import time
 from typing import Any
 
 import pytest
-from tests.shim.apps import CHAT, answering
+from tests.shim.apps import CHAT, WHOLE, answering, stubborn
+from tests.shim.engines import Counting
 from tests.shim.guarded import NOBODY, A, B, Guarded, cancel, generating, requests, until_state
-from tests.shim.test_timers import WHOLE, Counting, stubborn
 from tests.shim.wire import Answer, Server, serving
 
 from lastword_shim.console import cancelling

@@ -7,10 +7,9 @@ import time
 from typing import Any
 
 import pytest
-from tests.shim.apps import DONE, Receive, Scope, Send, chunk, streaming
-from tests.shim.test_admission import Slow
+from tests.shim.apps import DONE, GOOD, Receive, Scope, Send, Slow, Stopwatch, chunk, streaming
+from tests.shim.engines import Counting
 from tests.shim.test_admission_bounds import asked, until, waiting
-from tests.shim.test_timers import GOOD, Counting, Stopwatch
 from tests.shim.wire import Server, serving
 
 from lastword_shim.exchange.telling import SEND_PATIENCE

@@ -15,8 +15,7 @@ from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import SpanKind, StatusCode
-from tests.shim.apps import DONE, EVENTS, Receive, Scope, Send, answering, chunk, read_body, streaming
-from tests.shim.test_timers import WHOLE
+from tests.shim.apps import DONE, EVENTS, WHOLE, Receive, Scope, Send, answering, chunk, read_body, streaming
 from tests.shim.wire import serving
 
 from lastword import _contract

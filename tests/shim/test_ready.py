@@ -9,8 +9,8 @@ from typing import Any, Literal
 
 import pytest
 from tests.shim.apps import CHAT, Receive, Scope, Send
+from tests.shim.engines import Counting
 from tests.shim.guarded import A, Guarded, cancel, generating, requests
-from tests.shim.test_timers import Counting
 from tests.shim.wire import Answer, Server, serving
 
 from lastword_shim.exchange.progress import Progress

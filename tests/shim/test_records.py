@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 from prometheus_client import REGISTRY
-from tests.shim.apps import DONE, EVENTS, Receive, Scope, Send, answering, chunk, read_body, streaming
-from tests.shim.test_timers import WHOLE, stubborn
+from tests.shim.apps import DONE, EVENTS, WHOLE, Receive, Scope, Send, answering, chunk, read_body, streaming, stubborn
 from tests.shim.wire import serving
 
 from lastword_shim.engine import current

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 from prometheus_client import Counter, Histogram
+from tests.shim.engines import Counting
 from tests.shim.test_start import never
-from tests.shim.test_timers import Counting
 from tests.shim.wire import conforms
 
 from lastword import _contract

@@ -8,8 +8,8 @@ import time
 from typing import Any
 
 import pytest
-from tests.shim.apps import CHAT, DONE, Receive, Scope, Send, answering, chunk, streaming
-from tests.shim.test_timers import WHOLE, Counting, stubborn
+from tests.shim.apps import CHAT, DONE, WHOLE, Receive, Scope, Send, answering, chunk, streaming, stubborn
+from tests.shim.engines import Counting
 from tests.shim.wire import Answer, Server, serving
 
 pytestmark = pytest.mark.anyio

@@ -7,8 +7,7 @@ from typing import Any
 
 import openai
 import pytest
-from tests.shim.apps import DONE, ERROR, App, Receive, Scope, Send, answering, chunk, streaming
-from tests.shim.test_timers import WHOLE
+from tests.shim.apps import DONE, ERROR, WHOLE, App, Receive, Scope, Send, answering, chunk, streaming
 from tests.shim.wire import Server, serving
 
 pytestmark = pytest.mark.anyio

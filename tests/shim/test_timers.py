@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from typing import Any
 
 import pytest
-from tests.shim.apps import DONE, ROLE, App, Receive, Scope, Send, answering, chunk, read_body, streaming, until_gone
+from tests.shim.apps import (
+    DONE,
+    GOOD,
+    ROLE,
+    WHOLE,
+    Receive,
+    Scope,
+    Send,
+    Stopwatch,
+    answering,
+    chunk,
+    streaming,
+    stubborn,
+)
+from tests.shim.engines import Counting
 from tests.shim.wire import serving
 
-from lastword._classify import ErrorInfo
-from lastword_shim import Settings
-from lastword_shim.engine import Condition, Host, Remark, Ticket, current
+from lastword_shim.engine import current
 
 pytestmark = pytest.mark.anyio
-GOOD = chunk("a", finish="stop") + DONE
-WHOLE = {
-    "id": "c",
-    "choices": [{"index": 0, "message": {"content": "a"}, "finish_reason": "stop"}],
-    "usage": {"completion_tokens": 1},
-}
 
 
 @pytest.mark.parametrize(
@@ -92,73 +97,6 @@ async def test_a_deadline_only_shortens_the_servers_limits() -> None:
         assert (await server.ask({}, headers={"request-timeout-ms": "100"})).error["code"] == "deadline_exceeded"
 
 
-class Stopwatch:
-    """An application that notes how it ended."""
-
-    def __init__(self, *, stream: bool, tokens: int) -> None:
-        self.stream, self.tokens = stream, tokens
-        self.ended = asyncio.Event()
-        self.begun = asyncio.Event()
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await read_body(receive)
-
-        async def answer() -> None:
-            self.begun.set()
-            try:
-                if self.stream:
-                    await send(
-                        {
-                            "type": "http.response.start",
-                            "status": 200,
-                            "headers": [(b"content-type", b"text/event-stream")],
-                        }
-                    )
-                for number in range(self.tokens):
-                    ticket = current()
-                    assert ticket is not None
-                    ticket.submitted()
-                    ticket.produced(number + 1)
-                    if self.stream:
-                        await send({"type": "http.response.body", "body": chunk("a"), "more_body": True})
-                await asyncio.sleep(30)
-            finally:
-                self.ended.set()
-
-        await until_gone(answer(), receive)
-
-
-class Counting:
-    """An engine that sees its tokens."""
-
-    state: Condition | None = None
-    provider = "unknown"
-    counts_tokens = True
-
-    def attach(self, host: Host) -> None: ...
-
-    def fault(self, settings: Settings) -> str | None:
-        return None
-
-    def processes(self) -> int:
-        return 1
-
-    def remarks(self, settings: Settings) -> tuple[Remark, ...]:
-        return ()
-
-    def condition(self) -> Condition | None:
-        return self.state
-
-    def refresh(self, ticket: Ticket) -> bool:
-        return True
-
-    def restate(self, error: ErrorInfo, ticket: Ticket) -> ErrorInfo:
-        return error
-
-    def explain(self, error: BaseException) -> ErrorInfo | None:
-        return None
-
-
 @pytest.mark.parametrize(("stream", "tokens"), [(True, 0), (True, 3), (False, 0), (False, 3)])
 async def test_a_client_that_leaves_stops_the_engine_and_leaves_one_record(stream: bool, tokens: int) -> None:
     """Queued, streaming and non-stream: the application is told at once, the record has status 499 and the counts."""
@@ -221,21 +159,6 @@ async def test_a_scheduled_request_waits_no_longer_for_its_turn() -> None:
 
     async with serving(app, engine=Counting(), queue_timeout=0.2) as server:
         assert (await server.ask({"model": "m"})).status == 200
-
-
-def stubborn(ended: Callable[[], None]) -> App:
-    """An application that neither hears that the client has left nor lets itself be cancelled at once."""
-
-    async def app(scope: Scope, receive: Receive, send: Send) -> None:
-        await read_body(receive)
-        for _ in range(3):
-            try:
-                await asyncio.sleep(0.8)
-            except asyncio.CancelledError:
-                continue
-        ended()
-
-    return app
 
 
 async def test_an_application_that_does_not_listen_is_cancelled_and_the_client_does_not_wait_for_it() -> None:
