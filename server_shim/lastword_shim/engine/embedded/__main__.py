@@ -12,7 +12,7 @@ from typing import Any, cast
 
 from lastword_shim.engine.embedded.app import EmbeddedEngine
 from lastword_shim.engine.embedded.shapes import ENDINGS
-from lastword_shim.engine.embedded.wire import App
+from lastword_shim.protocol.wire import App
 
 
 def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:

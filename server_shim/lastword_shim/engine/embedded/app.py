@@ -11,17 +11,8 @@ from typing import Final, cast
 from lastword_shim.engine import current
 from lastword_shim.engine.embedded.requests import RefusedError, admit
 from lastword_shim.engine.embedded.shapes import MID_STREAM, MODEL, REFUSALS, Answer, Ending, error_body, event
-from lastword_shim.engine.embedded.wire import (
-    Message,
-    Receive,
-    Send,
-    answer_lifespan,
-    read_body,
-    respond,
-    start,
-    wait_disconnect,
-    write,
-)
+from lastword_shim.engine.embedded.wire import answer_lifespan, read_body, respond, start, wait_disconnect, write
+from lastword_shim.protocol.wire import Receive, Scope, Send
 
 _ROUTES: Final = {
     "/v1/chat/completions": "POST",
@@ -52,7 +43,7 @@ class EmbeddedEngine:
         self.prompt_tokens = 0
         self.generation_tokens = 0
 
-    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one ASGI scope."""
         if scope["type"] == "lifespan":
             await answer_lifespan(receive, send)
@@ -73,7 +64,7 @@ class EmbeddedEngine:
         else:
             await self._generate(scope, receive, send)
 
-    async def _generate(self, scope: Message, receive: Receive, send: Send) -> None:
+    async def _generate(self, scope: Scope, receive: Receive, send: Send) -> None:
         self.requests += 1
         try:
             headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}

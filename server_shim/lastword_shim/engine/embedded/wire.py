@@ -3,18 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable, MutableMapping
-from typing import TYPE_CHECKING, Any, TypeAlias
+from collections.abc import Sequence
+from typing import Any
 
 from lastword_shim.engine.embedded.requests import RefusedError
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-Message: TypeAlias = MutableMapping[str, Any]
-Receive: TypeAlias = Callable[[], Awaitable[Message]]
-Send: TypeAlias = Callable[[Message], Awaitable[None]]
-App: TypeAlias = Callable[[Message, Receive, Send], Awaitable[None]]
+from lastword_shim.protocol.wire import Receive, Send
 
 
 async def answer_lifespan(receive: Receive, send: Send) -> None:
