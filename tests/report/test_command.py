@@ -264,7 +264,7 @@ def test_a_large_file_takes_little_memory(tmp_path: Path) -> None:
         "finally: print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, file=sys.stderr)"
     )
     # Through a shell that forks, for the kernel counts what a process was before it became another program.
-    argv = ["sh", "-c", '"$@"; exit', "sh", sys.executable, "-c", measure, path]
+    argv = ["sh", "-c", '"$@"; exit', "sh", sys.executable, "-c", measure, str(path)]
     done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=60)
     assert rows(done.stdout)["received"] == ["30,000"]
     assert int(done.stderr) < 120_000, "KiB"
