@@ -100,6 +100,11 @@ BAD_ENDINGS: dict[str, tuple[list[Any], str, str]] = {
     "done instead": ([BEGUN, b"data: [DONE]\n\n"], "generation_aborted", "api_error"),
     "exception": ([BEGUN, RuntimeError("/root/secret")], "internal_server_error", "api_error"),
     "vLLM's error": ([BEGUN, ERROR], "internal_server_error", "api_error"),
+    "an error in a delta": (
+        [BEGUN, named("content_block_delta", index=0, error={"message": "/root/x"}), MESSAGE_STOP],
+        "internal_server_error",
+        "api_error",
+    ),
     "two errors": ([BEGUN, ERROR, ERROR, MESSAGE_STOP], "internal_server_error", "api_error"),
     "Anthropic's error": (
         [BEGUN, named("error", error={"type": "overloaded_error", "message": "Overloaded"})],

@@ -89,6 +89,15 @@ BAD_ENDINGS: dict[str, tuple[list[Any], str, int]] = {
         7,
     ),
     "completed, of nothing": ([BEGUN, named("response.completed", sequence_number=6)], "internal_server_error", 7),
+    "an error in a delta": (
+        [
+            BEGUN,
+            named("response.output_text.delta", sequence_number=6, delta="", error={"message": "/root/x"}),
+            completed(),
+        ],
+        "internal_server_error",
+        7,
+    ),
     "failed, of nothing": ([BEGUN, named("response.failed", sequence_number=6), completed()], "generation_aborted", 7),
     "no JSON": ([BEGUN, b"event: response.completed\ndata: {oops\n\n"], "internal_server_error", 7),
     "no object": ([BEGUN, b"event: response.completed\ndata: 7\n\n"], "internal_server_error", 7),

@@ -18,6 +18,8 @@ from lastword_shim.protocol.frames import FrameSplitter
 from lastword_shim.protocol.readings import Verdict, stopped
 from lastword_shim.protocol.wire import MESSAGES, RESPONSES
 
+AN_ERROR: Final = '"error"'
+"""A member of that name; what a text says of errors has backslashes before its quotes."""
 _NAMES_ERROR: Final = frozenset({"error", "response.failed"})
 _SAYS_DELTA: Final = re.compile(r'\s*\{\s*"type"\s*:\s*"[\w.]*delta"')
 
@@ -104,7 +106,7 @@ class EventReading:
         return Leave.NOW
 
     def _error(self, data: str, name: str) -> ErrorInfo | None:
-        if name not in _NAMES_ERROR and '"error"' not in data and '"response.failed"' not in data:
+        if name not in _NAMES_ERROR and AN_ERROR not in data and '"response.failed"' not in data:
             return None
         try:
             parsed = json.loads(data)

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from lastword._classify import ErrorInfo, classify_frame, make_error
 from lastword._codes import Code
-from lastword_shim.protocol.events import EventReading, Leave, malformed
+from lastword_shim.protocol.events import AN_ERROR, EventReading, Leave, malformed
 from lastword_shim.protocol.finishes import engine_fault, unknown_fault
 from lastword_shim.protocol.readings import Judge, Judged, Verdict
 from lastword_shim.protocol.wire import MESSAGES
@@ -42,7 +42,7 @@ class MessagesReading(EventReading):
         self._stop_reason: object = None
 
     def _event(self, data: str, name: str, frame: bytes) -> Verdict | Leave:
-        if name == "content_block_delta":  # the many, which need no look
+        if name == "content_block_delta" and AN_ERROR not in data:  # the many, which need no look
             self._on_content()
             return Leave.NOW
         stripped = data.strip()

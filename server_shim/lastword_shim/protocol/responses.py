@@ -13,7 +13,7 @@ from typing import Any, Final
 from lastword._classify import ErrorInfo, classify_frame, make_error
 from lastword._codes import Code
 from lastword_shim.protocol.endings import event, responses_failed
-from lastword_shim.protocol.events import EventReading, Leave, malformed
+from lastword_shim.protocol.events import AN_ERROR, EventReading, Leave, malformed
 from lastword_shim.protocol.finishes import engine_fault
 from lastword_shim.protocol.readings import Judge, Judged, Verdict, keep_extras
 from lastword_shim.protocol.wire import RESPONSES
@@ -47,7 +47,7 @@ class ResponsesReading(EventReading):
     def _event(self, data: str, name: str, frame: bytes) -> Verdict | Leave:
         self._seen += 1
         self._latest = data
-        if name.endswith(".delta"):  # the many, which need no look
+        if name.endswith(".delta") and AN_ERROR not in data:  # the many, which need no look
             self._on_content()
             return Leave.NOW
         stripped = data.strip()
