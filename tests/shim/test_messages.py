@@ -83,6 +83,15 @@ async def test_a_stop_reason_waits_for_the_end_that_it_promises() -> None:
     assert rest.count(b"event: error") == 1
 
 
+async def test_an_end_without_its_name_gets_it() -> None:
+    """Stock clients do not see an event that has none."""
+    answer, record = await answered(
+        streaming(BEGUN, BLOCK_STOP, message_delta("end_turn"), b'data: {"type": "message_stop"}\n\n'), path=MESSAGES
+    )
+    assert answer.body == GOOD
+    assert record["outcome"] == "completed"
+
+
 async def test_usage_in_the_middle_is_no_end() -> None:
     """A `message_delta` without a stop_reason goes on with what follows it."""
     sent = MESSAGE_START + message_delta(None) + BLOCK + END

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from lastword._classify import ErrorInfo, classify_frame, make_error
 from lastword._codes import Code
+from lastword_shim.protocol.endings import event
 from lastword_shim.protocol.events import AN_ERROR, EventReading, Leave, malformed
 from lastword_shim.protocol.finishes import engine_fault, unknown_fault
 from lastword_shim.protocol.readings import Judge, Judged, Verdict
@@ -57,11 +58,10 @@ class MessagesReading(EventReading):
         if not isinstance(parsed, dict):
             return Verdict(error=classify_frame(name, parsed) or malformed("an event of the stream is no object"))
         error = classify_frame(name, parsed)
-        return (
-            Verdict(error=error) if error is not None else self._parsed(parsed, str(parsed.get("type") or name), frame)
-        )
+        return Verdict(error=error) if error is not None else self._parsed(parsed, name, frame)
 
-    def _parsed(self, parsed: dict[str, Any], kind: str, frame: bytes) -> Verdict | Leave:
+    def _parsed(self, parsed: dict[str, Any], name: str, frame: bytes) -> Verdict | Leave:
+        kind = str(parsed.get("type") or name)
         told = parsed.get("message") if kind == "message_start" else parsed
         if isinstance(told, dict) and isinstance(told.get("usage"), dict):
             self.usage = {**(self.usage or {}), **_counts(told["usage"])}
@@ -74,7 +74,8 @@ class MessagesReading(EventReading):
             self.finish_reasons = judged.finish_reasons
             if judged.error is not None:
                 return Verdict(error=judged.error)
-            return Verdict(last=b"".join([*self._waiting, frame]))
+            last = frame if name == kind else event(parsed, name=kind)  # clients do not see what has no name
+            return Verdict(last=b"".join([*self._waiting, last]))
         return Leave.WAIT if self._stop_reason and kind == "ping" else Leave.NOW  # it tells nothing of the end
 
     def _stopping(self, delta: object) -> Verdict | Leave:

@@ -72,7 +72,7 @@ class ResponsesReading(EventReading):
         if error is not None:
             return Verdict(error=error)
         if kind in _SUCCESS:
-            return self._finished(parsed, kind, frame)
+            return self._finished(parsed, kind, frame if name == kind else event(parsed, name=kind))
         if kind in _FAILURE:
             return Verdict(error=_gave_up())
         if kind == "response.output_item.done":
