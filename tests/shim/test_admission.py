@@ -10,6 +10,7 @@ from tests.shim.apps import CHAT, WHOLE, Receive, Scope, Send, Slow, answering, 
 from tests.shim.engines import Counting
 from tests.shim.wire import Answer, Server, serving
 
+from lastword_shim.admission.refusals import declared_length
 from lastword_shim.engine import Refusal, current
 
 pytestmark = pytest.mark.anyio
@@ -168,6 +169,13 @@ async def test_the_clamp_policy_lets_it_in_and_tells_the_effective_value() -> No
         assert (cut.status, cut.header("x-lastword-effective-max-tokens")) == (200, "82")
         assert (await server.ask(b'{"max_tokens": 9}')).header("x-lastword-effective-max-tokens") is None
         assert server.records[0]["effective_max_tokens"] == 82
+
+
+def test_a_length_of_any_number_of_digits_is_read() -> None:
+    """Not every server stops it before, and Python reads no more than 4300."""
+    assert declared_length([(b"content-length", b"9" * 5000)]) > 10**18
+    assert declared_length([(b"content-length", b"42")]) == 42
+    assert declared_length([(b"content-length", b"-1")]) == declared_length([]) == 0
 
 
 @pytest.mark.parametrize("digits", [17, 400, 4300])
