@@ -119,11 +119,12 @@ class Generations:
         if self._holders[request_id] > 1:
             self._shared.add(request_id)
         ticket.sequences += getattr(params, "n", 1) or 1
-        self._pending[id(ticket)] = ticket
+        self._pending[id(ticket)], is_pending = ticket, True
         delta = getattr(getattr(params, "output_kind", None), "name", "") == "DELTA"
         try:
-            async for output in outputs:
-                ticket.submitted(sequences=0, at=ticket.notes["handed_at"])
+            async for output in outputs:  # once a token: what has been seen is not looked at again
+                if ticket.submitted_at is None:
+                    ticket.submitted(sequences=0, at=ticket.notes["handed_at"])
                 for part in getattr(output, "outputs", ()):
                     key = (request_id, getattr(part, "index", 0))
                     counts[key] = len(getattr(part, "token_ids", ())) + (counts.get(key, 0) if delta else 0)
@@ -132,7 +133,8 @@ class Generations:
                 if ticket.queue_seconds is None or getattr(output, "finished", False):
                     read_times(ticket, [getattr(output, "metrics", None)])
                 ticket.produced(sum(counts.values()))
-                if ticket.first_token_at is not None:
+                if is_pending and ticket.first_token_at is not None:
+                    is_pending = False
                     self._pending.pop(id(ticket), None)
                 yield output
         except Exception as error:
