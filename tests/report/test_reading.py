@@ -86,6 +86,8 @@ def test_lines_that_are_no_records_are_named_and_the_rest_goes_on(tmp_path: Path
         ({"error_code": "x"}, 'error_code is "x"'),
         ({"attempt": "1"}, 'attempt is "1"'),
         ({"request_id": {"a": "b" * 99}}, 'request_id is {"a": "bbb'),
+        ({"request_id": "a" * 1_000_000}, 'request_id is "aaa'),
+        ({"request_id": ""}, 'request_id is ""'),
     ],
 )
 def test_a_member_that_cannot_be_is_named(changed: dict[str, Any], why: str) -> None:

@@ -6,6 +6,8 @@ import json
 from datetime import datetime
 from typing import Any, Final
 
+from lastword._classify import is_request_id
+
 _TIMES: Final = (
     *("queue_time_ms", "time_to_first_token_ms", "generation_time_ms", "total_time_ms"),
     "generation_time_after_disconnect_ms",
@@ -65,9 +67,10 @@ def _check(record: dict[str, Any]) -> None:
     for name in _SWITCHES:
         if type(record[name]) is not bool:
             _refuse(name, record[name])
-    for name in ("request_id", "state"):
-        if type(record[name]) is not str:
-            _refuse(name, record[name])
+    if type(record["request_id"]) is not str or not is_request_id(record["request_id"]):  # it is kept: none without end
+        _refuse("request_id", record["request_id"])
+    if type(record["state"]) is not str:
+        _refuse("state", record["state"])
     for name in ("model", "error_code", "disconnect_phase"):
         if record[name] is not None and type(record[name]) is not str:
             _refuse(name, record[name])
