@@ -65,11 +65,12 @@ def cancel(server: VllmServer, request_id: str, headers: dict[str, str]) -> Answ
 
 
 def begun(server: VllmServer, request_id: str, headers: dict[str, str], *, state: str, **more: Any) -> Asking:
-    """A long completion of that caller's that has got to ``state``."""
+    """A long completion of that caller's that has got to ``state``, and to the engine, which counts its tokens."""
     asking = Asking(server, {**LONG, **more}, headers={**headers, "x-request-id": request_id})
 
     def there() -> bool:
-        return any(one["request_id"] == request_id for one in requests(server, headers, f"?state={state}"))
+        found = requests(server, headers, f"?state={state}")
+        return any(one["request_id"] == request_id and one["completion_tokens"] is not None for one in found)
 
     server.wait_for(there, f"request that is {state}", 20)
     return asking
