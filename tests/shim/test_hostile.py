@@ -232,42 +232,6 @@ async def test_an_application_that_only_ever_sends_does_not_stop_the_server() ->
 
 
 @pytest.mark.parametrize(
-    ("path", "failure"),
-    [
-        ("/v1/messages", b'event: error\ndata: {"type":"error","error":{"type":"internal_error","message":"%s"}}\n\n'),
-        ("/v1/messages", b'data: {"type": "error", "error": {"type": "internal_error", "message": "%s"}}\n\n'),
-        ("/v1/responses", b"event: error\ndata: %s\n\n"),
-        (
-            "/v1/responses",
-            b'event: response.failed\ndata: {"type":"response.failed","response":{"error":{"message":"%s"}}}\n\n',
-        ),
-    ],
-)
-async def test_an_error_event_of_another_protocol_is_no_success_and_tells_nothing(path: str, failure: bytes) -> None:
-    begun = b'event: ping\ndata: {"type":"ping"}\n\n'
-    app = scripted(start(EVENTS), body(begun + failure % b"cannot open /root/models/x.bin", more=True), body(begun))
-    async with serving(app, hold=0) as server:
-        answer = await server.ask(path=path)
-        assert answer.complete
-        assert answer.body.startswith(begun)
-        assert answer.body.count(b"ping") == 2
-        assert b'"code": "internal_server_error"' in answer.body
-        assert b"/root" not in answer.body
-        record = await server.one_record()
-        assert (record["outcome"], record["error_code"]) == ("failed", "internal_server_error")
-
-
-@pytest.mark.parametrize("path", ["/v1/audio/transcriptions", "/v1/messages/count_tokens", "/anything"])
-async def test_a_stream_that_is_not_judged_leaves_byte_for_byte(path: str) -> None:
-    sent = b'event: a\ndata: {"type":"a","delta":"an error: {\\"error\\": 1}"}\n\n: comment\n\ndata: {"error"'
-    for size in (1, 7, len(sent)):
-        parts = [sent[at : at + size] for at in range(0, len(sent), size)]
-        async with serving(scripted(start(EVENTS), *(body(part, more=True) for part in parts), body(b""))) as server:
-            assert (await server.ask(path=path)).body == sent
-            assert (await server.one_record())["outcome"] == "completed"
-
-
-@pytest.mark.parametrize(
     "planted",
     [
         "file:///root/secret/model",

@@ -137,3 +137,39 @@ async def test_signs_of_life_are_no_tokens() -> None:
     answer, _ = await answered(endless, idle_timeout=0.2)
     assert answer.event_error["code"] == "generation_stalled"
     assert answer.body.count(b": keep-alive") > 3
+
+
+@pytest.mark.parametrize(
+    ("path", "failure"),
+    [
+        ("/v1/messages", b'event: error\ndata: {"type":"error","error":{"type":"internal_error","message":"%s"}}\n\n'),
+        ("/v1/messages", b'data: {"type": "error", "error": {"type": "internal_error", "message": "%s"}}\n\n'),
+        ("/v1/responses", b"event: error\ndata: %s\n\n"),
+        (
+            "/v1/responses",
+            b'event: response.failed\ndata: {"type":"response.failed","response":{"error":{"message":"%s"}}}\n\n',
+        ),
+    ],
+)
+async def test_an_error_event_of_another_protocol_is_no_success_and_tells_nothing(path: str, failure: bytes) -> None:
+    """Named or not, as an object or as text."""
+    begun = b'event: ping\ndata: {"type":"ping"}\n\n'
+    app = streaming(begun + failure % b"cannot open /root/models/x.bin", begun)
+    answer, record = await answered(app, path=path, hold=0)
+    assert answer.complete
+    assert answer.body.startswith(begun)
+    assert answer.body.count(b"ping") == 2
+    assert b'"code": "internal_server_error"' in answer.body
+    assert b"/root" not in answer.body
+    assert (record["outcome"], record["error_code"]) == ("failed", "internal_server_error")
+
+
+@pytest.mark.parametrize("path", ["/v1/audio/transcriptions", "/v1/messages/count_tokens", "/anything"])
+async def test_a_stream_that_is_not_judged_leaves_byte_for_byte(path: str) -> None:
+    """However it is cut, and with half an event at its end."""
+    sent = b'event: a\ndata: {"type":"a","delta":"an error: {\\"error\\": 1}"}\n\n: comment\n\ndata: {"error"'
+    for size in (1, 7, len(sent)):
+        parts = [sent[at : at + size] for at in range(0, len(sent), size)]
+        answer, record = await answered(streaming(*parts), path=path)
+        assert answer.body == sent
+        assert record["outcome"] == "completed"
