@@ -151,7 +151,7 @@ def test_sigterm_loses_nothing_that_had_a_moment(path: Path) -> None:
     with start("ends", path, 100, then="print('put', file=sys.stderr, flush=True); time.sleep(60)") as process:
         assert process.stderr is not None
         assert process.stderr.readline() == b"put\n"
-        until(lambda: len(counts(path)) == 100, "lines")
+        until(lambda: path.exists() and len(counts(path)) == 100, "lines")
         process.send_signal(signal.SIGTERM)
         assert process.wait(timeout=5) == -signal.SIGTERM
 
