@@ -25,6 +25,8 @@ FAULTS: dict[str, tuple[str, ...]] = {
     "kill": (
         "test_console::test_a_dead_engine_is_dead",
         "test_sdk::test_a_server_that_goes_away_is_never_taken_for_an_answer",
+        "test_sidecar::test_an_engine_that_is_killed_and_comes_back",
+        "test_sidecar::test_in_front_of_vllm",
         "test_shim_endings::test_an_engine_that_falls_silent_and_then_dies",
         "test_shim_routes::test_an_engine_that_dies_in_the_middle_ends_both_protocols_honestly",
     ),

@@ -5,12 +5,12 @@ from __future__ import annotations
 import contextlib
 import http.client
 import json
-import os
+import socket
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -76,9 +76,15 @@ def sidecar(upstream: str, *options: str, **environment: str) -> Iterator[Runnin
 @contextlib.contextmanager
 def engine(*options: str, port: int = 0) -> Iterator[Running]:
     """The embedded engine, bare."""
-    command = [*EMBEDDED, "--bare", "--port", str(port), *options]
+    with started_server([*EMBEDDED, "--bare", "--port", str(port), *options]) as running:
+        yield running
+
+
+@contextlib.contextmanager
+def started_server(command: Sequence[str]) -> Iterator[Running]:
+    """Any server that says ``ready URL``; it is killed at the end."""
     with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ
+        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:
         try:
             running = Running(process)
@@ -86,6 +92,18 @@ def engine(*options: str, port: int = 0) -> Iterator[Running]:
             yield running
         finally:
             process.kill()
+
+
+@contextlib.contextmanager
+def left_alone(port: int, body: dict[str, Any], **headers: str) -> Iterator[socket.socket]:
+    """A connection with a chat request sent, whose answer nobody waits for; closed on leaving."""
+    sent = json.dumps({"messages": [{"role": "user", "content": "Hello"}], **body}).encode()
+    fields = {"host": "a", "content-type": "application/json", "content-length": str(len(sent))}
+    fields |= {name.replace("_", "-"): value for name, value in headers.items()}
+    head = "".join(f"{name}: {value}\r\n" for name, value in fields.items())
+    with socket.create_connection(("127.0.0.1", port), timeout=20) as client:
+        client.sendall(f"POST /v1/chat/completions HTTP/1.1\r\n{head}\r\n".encode() + sent)
+        yield client
 
 
 @contextlib.contextmanager
