@@ -9,8 +9,8 @@ PY := .venv/bin/python
 DEMO_VENV := $(if $(wildcard .venv/.complete.json),.venv,.venv-demo)
 DEV_PARTS := --extra sidecar --extra otel --extra conformance --group test --group lint
 DEMO_PARTS := $(if $(filter .venv,$(DEMO_VENV)),$(DEV_PARTS),--extra sidecar --extra conformance)
-# In one process, since coverage is counted or times are short; the others mostly wait for processes of their own.
-GATED := tests/unit tests/contract tests/sdk tests/shim tests/packaging tests/conformance/test_decode.py
+# In one process and with nothing beside it, since coverage is counted or times are short; the others mostly wait.
+GATED := tests/unit tests/contract tests/sdk tests/packaging tests/conformance/test_decode.py tests/conformance/test_lastword.py
 FIND_PYTHON = python=$$(scripts/environment/find_python) || exit 1
 
 # Live tests measure time on real servers; nothing may run beside them.

@@ -160,7 +160,8 @@ def test_crashes_and_restarts_leave_no_descriptors_and_no_threads() -> None:
     with pytest.raises(ConformanceError), AdapterPool(adapter("banner"), size=2):
         pass
     gc.collect()
-    assert (len(os.listdir("/proc/self/fd")), threading.active_count()) == before
+    after = len(os.listdir("/proc/self/fd")), threading.active_count()
+    assert [now <= then for now, then in zip(after, before, strict=True)] == [True, True]  # others' may end meanwhile
 
 
 def test_an_adapter_that_does_not_start_again_ends_the_run(tmp_path: Path) -> None:
