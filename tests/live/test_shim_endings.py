@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import signal
 import subprocess
 import time
@@ -82,10 +84,15 @@ def test_sigterm_without_time_to_finish(fresh_vllm: VllmServer, _round: int) -> 
     """Bare vLLM: silence for ever in nine of thirteen runs, a false success in one.  So this is done again and again."""
     server = fresh_vllm
     step_back(server)
-    whole, stream = started(server, stream=False, n=3), started(server, stream=True, n=3)
+    whole, stream = (Asking(server, {**LONG, "stream": stream, "n": 3}) for stream in (False, True))
+    assert stream.begun.wait(20)
+    engine = server.engine_pid()
+    os.kill(engine, signal.SIGSTOP)  # neither may end before the server is told to stop
     with connected(server, {**LONG, "stream": True, "n": 4}) as held:  # queued or not, it has had no token to show
         sent = time.monotonic()
         server.process.send_signal(signal.SIGTERM)
+        with contextlib.suppress(ProcessLookupError):  # killed already
+            os.kill(engine, signal.SIGCONT)
         answer = read(held.getresponse())
     assert stream.wait(10).event_error["code"] == "server_shutting_down"
     assert (whole.wait(10).status, whole.wait().error["code"]) == (503, "server_shutting_down")
