@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import signal
 import threading
 import time
 from collections.abc import Iterator, Mapping
@@ -30,6 +31,16 @@ def step_back(server: VllmServer) -> None:
     group = Path(f"/proc/{server.process.pid}/autogroup")
     if group.exists() and not group.read_text("utf-8").strip().endswith("nice 5"):
         group.write_text("5", "utf-8")
+
+
+@contextmanager
+def frozen(server: VllmServer) -> Iterator[None]:
+    """The engine stands still meanwhile, so that nothing ends while it is looked at."""
+    server.signal_engine(signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        server.signal_engine(signal.SIGCONT)
 
 
 @contextmanager

@@ -7,11 +7,11 @@ import json
 import signal
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from typing import Any
 
 import pytest
-from tests.live.asking import CHAT, LONG, Asking, ask, chat, read, step_back
+from tests.live.asking import CHAT, LONG, Asking, ask, chat, frozen, read, step_back
 from tests.live.conftest import Say, serve
 from tests.live.vllm_server import VllmServer
 from tests.shim.wire import Answer, conforms
@@ -73,16 +73,6 @@ def begun(server: VllmServer, request_id: str, headers: dict[str, str], *, state
 
     server.wait_for(there, f"request that is {state}", 20)
     return asking
-
-
-@contextmanager
-def frozen(server: VllmServer) -> Iterator[None]:
-    """The engine stands still meanwhile, so that nothing ends while it is looked at."""
-    server.signal_engine(signal.SIGSTOP)
-    try:
-        yield
-    finally:
-        server.signal_engine(signal.SIGCONT)
 
 
 def test_each_key_sees_its_own_and_nobody_elses_nor_can_end_it(keyed: VllmServer) -> None:

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from tests.live.asking import CHAT, COMPLETIONS, LONG, Asking, ask, chat, step_back
+from tests.live.asking import CHAT, COMPLETIONS, LONG, Asking, ask, chat, frozen, step_back
 from tests.live.conftest import Say, serve
 from tests.live.vllm_server import VllmServer
 from tests.shim.wire import Answer, conforms
@@ -57,15 +55,6 @@ def many() -> Iterator[Callable[..., Future[Answer]]]:
     """Ask beside the test: ``many(server, body, headers=…)``."""
     with ThreadPoolExecutor(32) as pool:
         yield lambda *arguments, **options: pool.submit(ask, *arguments, **options)
-
-
-@contextmanager
-def frozen(server: VllmServer) -> Iterator[None]:
-    server.signal_engine(signal.SIGSTOP)
-    try:
-        yield
-    finally:
-        server.signal_engine(signal.SIGCONT)
 
 
 def counted(server: VllmServer) -> int:

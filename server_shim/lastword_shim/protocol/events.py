@@ -76,6 +76,16 @@ class EventReading:
             return responses_failed(error, None, 0)
         return error_event(error)
 
+    def _read(self, data: str, name: str) -> dict[str, Any] | Verdict:
+        """An event's object; the verdict where it has none, for every event of these protocols is one."""
+        try:
+            parsed = json.loads(data)
+        except (ValueError, RecursionError):
+            return Verdict(error=classify_frame(name, data) or malformed("an event of the stream is no JSON"))
+        if not isinstance(parsed, dict):
+            return Verdict(error=classify_frame(name, parsed) or malformed("an event of the stream is no object"))
+        return parsed
+
     def _cut_into_frames(self, body: bytes, last: bool) -> Iterator[bytes]:
         yield from self._frames.feed(body)
         if self._frames.held > MAX_EVENT_BYTES or (last and not self.silent_end and self._frames.held):

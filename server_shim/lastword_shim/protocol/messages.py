@@ -5,7 +5,6 @@ vLLM 0.32 gives an answer that it gave up no stop_reason, or, where no token had
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final
 
@@ -51,12 +50,9 @@ class MessagesReading(EventReading):
             return Leave.NOW
         if stripped == "[DONE]":  # OpenAI's word, which means nothing here (MSG-1)
             return Leave.NEVER
-        try:
-            parsed = json.loads(data)
-        except (ValueError, RecursionError):
-            return Verdict(error=classify_frame(name, data) or malformed("an event of the stream is no JSON"))
-        if not isinstance(parsed, dict):
-            return Verdict(error=classify_frame(name, parsed) or malformed("an event of the stream is no object"))
+        parsed = self._read(data, name)
+        if isinstance(parsed, Verdict):
+            return parsed
         error = classify_frame(name, parsed)
         return Verdict(error=error) if error is not None else self._parsed(parsed, name, frame)
 

@@ -56,12 +56,9 @@ class ResponsesReading(EventReading):
             return Leave.NEVER
         if not stripped:
             return Leave.NOW
-        try:
-            parsed = json.loads(data)
-        except (ValueError, RecursionError):
-            return Verdict(error=classify_frame(name, data) or malformed("an event of the stream is no JSON"))
-        if not isinstance(parsed, dict):
-            return Verdict(error=classify_frame(name, parsed) or malformed("an event of the stream is no object"))
+        parsed = self._read(data, name)
+        if isinstance(parsed, Verdict):
+            return parsed
         return self._parsed(parsed, str(parsed.get("type") or name), name, frame)
 
     def _parsed(self, parsed: dict[str, Any], kind: str, name: str, frame: bytes) -> Verdict | Leave:
