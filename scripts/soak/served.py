@@ -196,8 +196,8 @@ def embedded(options: argparse.Namespace, settings: Settings) -> tuple[Shim, Gat
 
 def sidecar(upstream: str, settings: Settings) -> tuple[Shim, Gate, Callable[[], tuple[int, int]]]:
     """The shim round its own proxy, in front of the engine at that URL."""
-    from lastword_shim.engine.http import HttpEngine
     from lastword_shim.sidecar.address import Address
+    from lastword_shim.sidecar.engine import HttpEngine
     from lastword_shim.sidecar.health import Health
     from lastword_shim.sidecar.pool import Pool
     from lastword_shim.sidecar.proxy import Proxy

@@ -21,8 +21,8 @@ import uvicorn
 
 from lastword_shim._asgi import Shim
 from lastword_shim._settings import Settings, SettingsError
-from lastword_shim.engine.http import HttpEngine
 from lastword_shim.sidecar.address import Address, AddressError
+from lastword_shim.sidecar.engine import HttpEngine
 from lastword_shim.sidecar.health import Health
 from lastword_shim.sidecar.pool import Pool
 from lastword_shim.sidecar.proxy import Proxy

@@ -48,6 +48,9 @@ class HttpEngine:
         """Nobody counts but the wire."""
         return False
 
+    async def release(self, ticket: Ticket) -> None:
+        """The connection has been closed; there is no other way to tell it."""
+
     def explain(self, error: BaseException) -> ErrorInfo | None:
         """What became of the connection to the upstream."""
         return error.info() if isinstance(error, UpstreamError) else None
