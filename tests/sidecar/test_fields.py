@@ -129,3 +129,20 @@ def test_an_address_that_is_none_is_named(url: str, words: str) -> None:
         Address.parse(url)
     assert words in str(caught.value)
     assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("deadline", "spent", "told"),
+    [
+        ("5000", 0.0, "5000"),
+        ("5000", 1.25, "3750"),
+        ("5000", 4.9999, "1"),
+        ("5000", 60.0, "1"),
+        ("soon", 1.0, "soon"),
+        ("0", 1.0, "0"),
+    ],
+)
+def test_the_upstream_is_told_what_is_left_of_the_deadline(deadline: str, spent: float, told: str) -> None:
+    """A positive number (HDR-3); what is none passes as it is."""
+    given = dict(inward(scope(("host", "a"), ("Request-Timeout-MS", deadline)), PLAIN, [], spent=spent))
+    assert given[b"request-timeout-ms"] == told.encode()

@@ -80,7 +80,11 @@ class Inbound:
         return self.entry.has_place
 
     def inward_scope(self) -> Scope:
-        """The scope for the application: with our id, and without what could send a body past us or hide it from us."""
+        """The scope for the application: with our id, and without what could send a body past us or hide it from us.
+
+        The application has it before it asks for the body, and so before the wait for a place: the caller's deadline in it
+        is that of the receipt.  The sidecar, which sends it over a wire, takes off what has passed by then.
+        """
         scope = dict(self._scope)
         hidden = _HIDDEN if self.works or self.route.speaks != OTHER else _OURS
         headers = [(name, value) for name, value in scope["headers"] if name.lower() not in hidden]

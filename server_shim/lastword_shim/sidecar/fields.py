@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
+from lastword_shim.admission.refusals import read_deadline
 from lastword_shim.protocol.wire import Headers, Scope
 from lastword_shim.sidecar.address import Address
 
@@ -14,15 +15,20 @@ _OF_ONE_HOP: Final = frozenset({
 # Expect: the server in front has said 100 Continue by the time that a body comes.
 _OUR_OWN: Final = frozenset({b"host", b"content-length", b"expect", b"via", b"x-forwarded-for"})
 _NAME: Final = b"lastword"
+_DEADLINE: Final = b"request-timeout-ms"
 
 
-def inward(scope: Scope, address: Address, body: Headers) -> Headers:
+def inward(scope: Scope, address: Address, body: Headers, *, spent: float = 0.0) -> Headers:
     """The fields of a request as the upstream gets them; ``body`` are those that say how its body is framed.
+
+    ``spent`` are the seconds that it has been here: the upstream is told what is left of the caller's deadline, and not
+    the whole of it again.
 
     Host is the caller's, so that redirects lead back here; under TLS it is the upstream's own, which certificates and
     virtual hosts go by.
     """
     given: Headers = [(bytes(name).lower(), bytes(value)) for name, value in scope["headers"]]
+    given = [(name, _left(value, spent) if name == _DEADLINE else value) for name, value in given]
     values = dict(given)
     asked_host, own_host = values.get(b"host", b""), address.authority.encode()
     fields: Headers = [(b"host", own_host if address.secure else asked_host or own_host)]
@@ -53,6 +59,12 @@ def without_hop(fields: Headers, *, also: Iterable[bytes] = ()) -> Headers:
         if name == b"connection":
             dropped.update(option.strip().lower() for option in value.split(b","))
     return [(name, value) for name, value in fields if name not in dropped]
+
+
+def _left(deadline: bytes, spent: float) -> bytes:
+    """What is left of it, at least 1 ms: none is no deadline.  What cannot be read passes as it is."""
+    told = read_deadline(deadline.decode("latin-1"))
+    return str(max(told - int(spent * 1000), 1)).encode() if isinstance(told, int) else deadline
 
 
 def _list(fields: Headers, name: bytes, last: bytes) -> Headers:

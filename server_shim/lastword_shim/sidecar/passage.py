@@ -35,6 +35,7 @@ class Passage:
         self._http = Http1()
         self._connection: Connection | None = None
         self._opening: asyncio.Task[Connection] | None = None
+        self._received = time.monotonic()
         self._begun = asyncio.Event()
         self._began = 0.0
         self._left = False
@@ -85,7 +86,8 @@ class Passage:
 
     def _begin(self, connection: Connection, body: bytes, *, more: bool) -> None:
         self._connection = connection
-        fields = inward(self._scope, self._pool.address, self._framing(len(body), more=more))
+        spent = time.monotonic() - self._received  # reading the body, waiting for a place, connecting
+        fields = inward(self._scope, self._pool.address, self._framing(len(body), more=more), spent=spent)
         method = self._scope["method"].encode("latin-1")
         head = self._http.request(method, target_of(self._pool.address, self._scope), fields)
         rest = self._http.body(body) + (b"" if more else self._http.end())
