@@ -23,7 +23,7 @@ ROOT = Path(__file__).resolve().parents[1]
 LIVE = ROOT / "tests" / "live"
 FAULTS: dict[str, tuple[str, ...]] = {
     "kill": (
-        "test_console::test_a_dead_engine_is_dead",
+        "test_endpoints::test_a_dead_engine_is_dead",
         "test_sdk::test_a_server_that_goes_away_is_never_taken_for_an_answer",
         "test_sidecar::test_an_engine_that_is_killed_and_comes_back",
         "test_sidecar::test_in_front_of_vllm",
@@ -31,15 +31,15 @@ FAULTS: dict[str, tuple[str, ...]] = {
         "test_shim_routes::test_an_engine_that_dies_in_the_middle_ends_both_protocols_honestly",
     ),
     "stop": (
-        "test_console::test_an_engine_that_hangs_is_stalled_until_it_goes_on",
+        "test_endpoints::test_an_engine_that_hangs_is_stalled_until_it_goes_on",
         "test_shim_endings::test_an_engine_that_falls_silent_and_then_dies",
     ),
     "term": (
         "test_shim_endings::test_sigterm_with_time_to_finish",
         "test_shim_endings::test_sigterm_without_time_to_finish",
     ),
-    "pause": ("test_console::test_a_paused_engine_is_not_ready_and_what_comes_waits",),
-    "sleep": ("test_console::test_a_sleeping_engine_refuses_at_once_until_it_is_wide_awake",),
+    "pause": ("test_endpoints::test_a_paused_engine_is_not_ready_and_what_comes_waits",),
+    "sleep": ("test_endpoints::test_a_sleeping_engine_refuses_at_once_until_it_is_wide_awake",),
     "overload": (
         "test_shim::test_many_requests_at_once_each_get_their_own_last_word",
         "test_shim_admission::test_of_a_burst_exactly_those_are_refused_that_do_not_fit",

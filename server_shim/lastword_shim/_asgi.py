@@ -11,7 +11,7 @@ from lastword_shim._core import Core
 from lastword_shim._settings import Settings, SettingsError
 from lastword_shim._start import start_line, unknown_names
 from lastword_shim.admission.refusals import shutting_down
-from lastword_shim.console.routes import ROOT, Console
+from lastword_shim.endpoints.routes import ROOT, Endpoints
 from lastword_shim.engine import Engine
 from lastword_shim.exchange.exchange import Exchange
 from lastword_shim.protocol.answer import Context, settle
@@ -33,7 +33,7 @@ class Shim:
         self.app = app
         self._engine = engine
         self._core: Core | None = None
-        self._console: Console | None = None
+        self._endpoints: Endpoints | None = None
         self._attached = False
         self._fault: str | None = None
         _log_somewhere()
@@ -43,7 +43,7 @@ class Shim:
         try:
             self._core = Core.build(settings or Settings.load())
             if self._core.settings.endpoints:
-                self._console = Console(self._core, app)
+                self._endpoints = Endpoints(self._core, app)
         except SettingsError as error:
             # Raising here would leave a server that answers 500 to everything: the stack is built at the first call.
             self._fault = str(error)
@@ -78,8 +78,8 @@ class Shim:
                 await self.app(scope, receive, send)
         elif path.rstrip("/") in LEFT_ALONE or _is_preflight(scope):
             await self.app(scope, receive, send)
-        elif self._console is not None and path.startswith(ROOT):
-            await self._console.serve(scope, send, path)
+        elif self._endpoints is not None and path.startswith(ROOT):
+            await self._endpoints.serve(scope, send, path)
         else:
             with core.spanned(scope) as inward:
                 await Exchange(core, inward, receive, send).run(self.app)

@@ -1,7 +1,7 @@
 """The one table of routes: which protocol each speaks, whether it makes the engine work, and whether its answer is judged.
 
 vLLM 0.32's, llama.cpp's and LiteLLM's.  A route that is not here is passed on: its errors are put into the contract's
-words, and nothing else is looked at.  The shim's own routes are the console's.
+words, and nothing else is looked at.  The shim's own routes are in ``endpoints``.
 """
 
 from __future__ import annotations

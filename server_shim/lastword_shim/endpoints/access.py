@@ -12,8 +12,8 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING, Final
 
 from lastword._codes import CODES, Code
-from lastword_shim.console.call import Call, Refused, refused
-from lastword_shim.console.question import Question
+from lastword_shim.endpoints.call import Call, NotServed, not_served
+from lastword_shim.endpoints.question import Question
 from lastword_shim.exchange.credential import is_named
 from lastword_shim.protocol.wire import App, Headers
 
@@ -37,20 +37,20 @@ class Access:
         self._core = core
         self._app = app
         self._asked = 0
-        self._known: OrderedDict[bytes, tuple[float, Refused | None]] = OrderedDict()
-        self._asking: dict[bytes, asyncio.Task[Refused | None]] = {}
+        self._known: OrderedDict[bytes, tuple[float, NotServed | None]] = OrderedDict()
+        self._asking: dict[bytes, asyncio.Task[NotServed | None]] = {}
 
     async def check(self, call: Call, models: str) -> None:
         """Return if the caller may come in; ``models`` is the path to ask for.
 
         Raises:
-            Refused: the application does not take these credentials, or cannot be asked.
+            NotServed: the application does not take these credentials, or cannot be asked.
         """
         refusal = await self._refusal(call, models)
         if refusal is not None:
-            raise Refused(refusal.error, refusal.headers)  # a fresh one: the remembered one would gather tracebacks
+            raise NotServed(refusal.error, refusal.headers)  # a fresh one: the remembered one would gather tracebacks
 
-    async def _refusal(self, call: Call, models: str) -> Refused | None:
+    async def _refusal(self, call: Call, models: str) -> NotServed | None:
         credential = call.credential
         if not is_named(call.scope["headers"]):
             return await self._ask(call, models)  # what else tells callers apart is not known, so nothing is remembered
@@ -73,7 +73,7 @@ class Access:
             for exchange in self._core.drain
         )
 
-    async def _find_out(self, call: Call, models: str) -> Refused | None:
+    async def _find_out(self, call: Call, models: str) -> NotServed | None:
         refusal = await self._ask(call, models)
         if refusal is None or refusal.error.code in {Code.UNAUTHORIZED, Code.PERMISSION_DENIED}:
             self._known[call.credential] = time.monotonic() + REMEMBERED, refusal
@@ -82,9 +82,9 @@ class Access:
                 self._known.popitem(last=False)
         return refusal
 
-    async def _ask(self, call: Call, models: str) -> Refused | None:
+    async def _ask(self, call: Call, models: str) -> NotServed | None:
         if self._asked >= MOST_ASKED:
-            return refused(Code.ENGINE_UNAVAILABLE, "Too many keys are being checked at this moment.")
+            return not_served(Code.ENGINE_UNAVAILABLE, "Too many keys are being checked at this moment.")
         self._asked += 1
         try:
             question = Question(call.scope, models)
@@ -94,18 +94,18 @@ class Access:
         return _judge(question.status, question.headers)
 
 
-def _judge(status: int | None, headers: Headers) -> Refused | None:
+def _judge(status: int | None, headers: Headers) -> NotServed | None:
     match status:
         case None:
-            return refused(Code.ENGINE_UNAVAILABLE, "The engine did not say in time whether it takes this key.")
+            return not_served(Code.ENGINE_UNAVAILABLE, "The engine did not say in time whether it takes this key.")
         case 401 | 403:
             code = Code.UNAUTHORIZED if status == 401 else Code.PERMISSION_DENIED
             challenge = [(name, value) for name, value in headers if name.lower() == b"www-authenticate"]
-            return refused(code, CODES[code].brief, headers=challenge)
+            return not_served(code, CODES[code].brief, headers=challenge)
         case 404 | 405 | 501:
-            return refused(
+            return not_served(
                 Code.NOT_IMPLEMENTED, "The engine has no /v1/models, which would tell whether a key is good."
             )
         case _ if 200 <= status < 300:
             return None
-    return refused(Code.ENGINE_UNAVAILABLE, "The engine could not say whether it takes this key.")
+    return not_served(Code.ENGINE_UNAVAILABLE, "The engine could not say whether it takes this key.")

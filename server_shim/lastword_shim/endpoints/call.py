@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _NOT_KEPT: Final = (b"cache-control", b"no-store")
 
 
-class Refused(Exception):
+class NotServed(Exception):
     """The call is not served; ``error`` says why, ``headers`` go with it."""
 
     def __init__(self, error: ErrorInfo, headers: Headers | None = None) -> None:
@@ -29,9 +29,9 @@ class Refused(Exception):
         self.headers = headers or []
 
 
-def refused(code: Code, message: str, *, param: str | None = None, headers: Headers | None = None) -> Refused:
+def not_served(code: Code, message: str, *, param: str | None = None, headers: Headers | None = None) -> NotServed:
     """A refusal of the shim's own."""
-    return Refused(make_error(code, message, origin="shim", param=param), headers)
+    return NotServed(make_error(code, message, origin="shim", param=param), headers)
 
 
 class Call:
@@ -54,7 +54,7 @@ class Call:
         """Answer with text, which is no browser's business."""
         await self._finish(status, content_type, text, [])
 
-    async def refuse(self, refusal: Refused) -> None:
+    async def refuse(self, refusal: NotServed) -> None:
         """Answer in the contract's words."""
         draining = self._core.drain.draining
         error, status = settle(refusal.error, Context(self._request_id, 1, draining))

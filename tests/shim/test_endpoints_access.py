@@ -13,7 +13,7 @@ from tests.shim.engines import Counting
 from tests.shim.guarded import NOBODY, A, B, Guarded, cancel, generating, get, reply, requests
 from tests.shim.wire import serving
 
-from lastword_shim.console import access
+from lastword_shim.endpoints import access
 
 pytestmark = pytest.mark.anyio
 
@@ -123,7 +123,7 @@ async def test_an_answer_about_a_key_does_not_hold_for_ever_nor_for_endless_keys
         assert (await get(server)).status == 401
         for number in range(6):
             await get(server, headers={"x-api-key": str(number)})
-        known: Any = server.shim._console
+        known: Any = server.shim._endpoints
         assert len(known._access._known) == 3
         assert known._access._asking == {}
 

@@ -19,7 +19,7 @@ from tests.shim.guarded import LIST, A, B, Guarded, generating, get, requests
 from tests.shim.wire import serving
 
 from lastword_shim import Shim
-from lastword_shim.console import listing
+from lastword_shim.endpoints import listing
 
 pytestmark = pytest.mark.anyio
 

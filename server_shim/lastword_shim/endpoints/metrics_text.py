@@ -20,7 +20,7 @@ class _Own(Collector):
         return (metric for metric in REGISTRY.collect() if metric.name.startswith(_OWN))
 
 
-def numbers() -> bytes:
+def metrics_text() -> bytes:
     """All metrics of this process whose names begin with ``lastword_``, in the text format."""
     registry = CollectorRegistry()
     registry.register(_Own())

@@ -15,7 +15,7 @@ from tests.shim.engines import Counting
 from tests.shim.guarded import NOBODY, A, B, Guarded, cancel, generating, requests, until_state
 from tests.shim.wire import Answer, Server, serving
 
-from lastword_shim.console import cancelling
+from lastword_shim.endpoints import cancelling
 from lastword_shim.exchange import tasks, telling
 
 pytestmark = pytest.mark.anyio

@@ -9,12 +9,12 @@ from urllib.parse import parse_qs
 
 from lastword._classify import is_request_id
 from lastword._codes import CODES, Code
-from lastword_shim.console.access import Access
-from lastword_shim.console.call import Call, Refused, refused
-from lastword_shim.console.cancelling import Cancelling
-from lastword_shim.console.listing import STATES, listing
-from lastword_shim.console.numbers import CONTENT_TYPE, numbers
-from lastword_shim.console.ready import READY, readiness
+from lastword_shim.endpoints.access import Access
+from lastword_shim.endpoints.call import Call, NotServed, not_served
+from lastword_shim.endpoints.cancelling import Cancelling
+from lastword_shim.endpoints.listing import STATES, listing
+from lastword_shim.endpoints.metrics_text import CONTENT_TYPE, metrics_text
+from lastword_shim.endpoints.ready import READY, readiness
 from lastword_shim.protocol.wire import App, Scope, Send
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ _MODELS: Final = "/v1/models"
 _MOST_FIELDS: Final = 100
 
 
-class Console:
+class Endpoints:
     """Serves them.  ``app`` is the application inside of the shim; it is asked whose keys are good."""
 
     def __init__(self, core: Core, app: App) -> None:
@@ -48,7 +48,7 @@ class Console:
                 await call.say(200 if word == READY else 503, word.encode())
             elif name == _METRICS:
                 _only(call, "GET", "HEAD")
-                await call.say(200, numbers(), CONTENT_TYPE)
+                await call.say(200, metrics_text(), CONTENT_TYPE)
             elif name == _REQUESTS:
                 _only(call, "GET", "HEAD")
                 await self._let_in(call, path)
@@ -58,14 +58,14 @@ class Console:
                 await self._let_in(call, path)
                 await self._cancel(call, cancel[1])
             else:
-                raise refused(Code.NOT_FOUND, CODES[Code.NOT_FOUND].brief)
-        except Refused as refusal:
+                raise not_served(Code.NOT_FOUND, CODES[Code.NOT_FOUND].brief)
+        except NotServed as refusal:
             await call.refuse(refusal)
 
     async def _let_in(self, call: Call, path: str) -> None:
         engine = self._core.engine
         if engine is not None and engine.processes() > 1:
-            raise refused(
+            raise not_served(
                 Code.NOT_IMPLEMENTED,
                 "Several API server processes share this engine, and each knows only its own requests. Start one API "
                 "server (--api-server-count 1), or put `lastword shim --upstream URL` in front of all of them.",
@@ -78,7 +78,7 @@ class Console:
         unknown = sorted(set(asked.get("state", ())) - set(STATES))
         if unknown:
             message = f"The query's state must be one of {', '.join(STATES)}."
-            raise refused(Code.INVALID_REQUEST_ERROR, message, param="state")
+            raise not_served(Code.INVALID_REQUEST_ERROR, message, param="state")
         await call.answer(
             listing(
                 self._core.drain,
@@ -92,18 +92,18 @@ class Console:
     async def _cancel(self, call: Call, request_id: str) -> None:
         if not is_request_id(request_id):
             message = "A request id in the path has from 1 to 128 letters, digits and - _ . : only."
-            raise refused(Code.INVALID_REQUEST_ERROR, message, param="request_id")
+            raise not_served(Code.INVALID_REQUEST_ERROR, message, param="request_id")
         cancelled = await self._cancelling.cancel(call.credential, request_id)
         if not cancelled:
             message = "No open request of yours has this id; it may have ended."
-            raise refused(Code.NOT_FOUND, message, param="request_id")
+            raise not_served(Code.NOT_FOUND, message, param="request_id")
         await call.answer({"request_id": request_id, "cancelled": cancelled})
 
 
 def _only(call: Call, *methods: str) -> None:
     if call.method not in methods:
         allow = [(b"allow", ", ".join(methods).encode())]
-        raise refused(Code.METHOD_NOT_ALLOWED, CODES[Code.METHOD_NOT_ALLOWED].brief, headers=allow)
+        raise not_served(Code.METHOD_NOT_ALLOWED, CODES[Code.METHOD_NOT_ALLOWED].brief, headers=allow)
 
 
 def _query(scope: Scope) -> dict[str, list[str]]:
@@ -112,4 +112,4 @@ def _query(scope: Scope) -> dict[str, list[str]]:
         return parse_qs(text, keep_blank_values=True, max_num_fields=_MOST_FIELDS)
     except ValueError:
         message = f"The query has more than {_MOST_FIELDS} fields."
-        raise refused(Code.INVALID_REQUEST_ERROR, message) from None
+        raise not_served(Code.INVALID_REQUEST_ERROR, message) from None
