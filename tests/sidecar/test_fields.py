@@ -8,7 +8,6 @@ import pytest
 
 from lastword_shim.sidecar.address import Address, AddressError
 from lastword_shim.sidecar.fields import inward, outward
-from lastword_shim.sidecar.telling import target_of
 
 PLAIN = Address("http", "127.0.0.1", 8000)
 SECURE = Address("https", "engine.example", 443, "/team")
@@ -90,7 +89,7 @@ def test_a_length_passes_where_it_is_the_bodys(status: int, extra: list[tuple[by
 )
 def test_a_path_passes_as_it_was_sent(address: Address, path: bytes, query: bytes, target: bytes) -> None:
     given = {"path": "decoded", "raw_path": path, "query_string": query}
-    assert target_of(address, given) == target
+    assert address.target(given) == target
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import urlsplit
 
+from lastword_shim.protocol.wire import Scope
+
 _EXAMPLE: Final = "give a URL such as http://127.0.0.1:8000"
 _PATH: Final = re.compile(r"[A-Za-z0-9\-._~!$&'()*+,;=:@%/]*")
 _PORTS: Final = {"http": 80, "https": 443}
@@ -35,6 +37,12 @@ class Address:
         """As in a Host field: without the scheme's own port."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return host if self.port == _PORTS[self.scheme] else f"{host}:{self.port}"
+
+    def target(self, scope: Scope) -> bytes:
+        """What is asked for there: the path as it was sent, not as it was decoded, and the query."""
+        path = scope.get("raw_path") or scope["path"].encode("latin-1", "replace")
+        query = scope.get("query_string", b"")
+        return b"".join((self.prefix.encode(), path, b"?" + query if query else b""))
 
     def __str__(self) -> str:
         return f"{self.scheme}://{self.authority}{self.prefix}"

@@ -1,4 +1,4 @@
-"""What can go wrong between the sidecar and its upstream, and what each exception from below means.
+"""What can go wrong between the sidecar and its upstream, what each exception from below means, and how it is told.
 
 `failure_of` is the only place where exceptions of the network, of TLS and of the HTTP library are understood.
 """
@@ -14,6 +14,9 @@ import h11
 
 from lastword._classify import ErrorInfo, make_error
 from lastword._codes import CODES, Code
+from lastword_shim.protocol.answer import Context, settle
+from lastword_shim.protocol.endings import error_response
+from lastword_shim.protocol.wire import Headers
 
 # Not the upstream's fault: this process or machine has no descriptor, port or memory left.
 _NO_ROOM: Final = frozenset({
@@ -95,3 +98,10 @@ def failure_of(error: Exception, *, connecting: bool) -> UpstreamError:
     if isinstance(error, TimeoutError) and error.errno is None:  # ours; the system's has a number
         return ConnectTimedOut("no connection in the time for it")
     return CannotConnect(text)
+
+
+def error_answer(info: ErrorInfo) -> tuple[int, Headers, bytes]:
+    """Status, fields and body of an error on a route that the middleware leaves alone."""
+    settled, status = settle(info, Context("", 1))
+    fields, body = error_response(settled, ())
+    return status, fields, body

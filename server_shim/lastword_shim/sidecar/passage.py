@@ -13,7 +13,6 @@ from lastword_shim.sidecar.failures import Broken, UpstreamError
 from lastword_shim.sidecar.fields import inward, outward
 from lastword_shim.sidecar.http1 import Head, Http1
 from lastword_shim.sidecar.pool import Pool
-from lastword_shim.sidecar.telling import target_of
 
 _SMALL: Final = 65536
 """Bytes of a body that are sent in one piece with the head."""
@@ -89,7 +88,7 @@ class Passage:
         spent = time.monotonic() - self._received  # reading the body, waiting for a place, connecting
         fields = inward(self._scope, self._pool.address, self._framing(len(body), more=more), spent=spent)
         method = self._scope["method"].encode("latin-1")
-        head = self._http.request(method, target_of(self._pool.address, self._scope), fields)
+        head = self._http.request(method, self._pool.address.target(self._scope), fields)
         rest = self._http.body(body) + (b"" if more else self._http.end())
         if len(rest) <= _SMALL:
             connection.begin(self._http, head + rest)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from lastword_shim.protocol.wire import Receive, Scope, Send
-from lastword_shim.sidecar.failures import Broken, CannotConnect, Gone, UpstreamError
+from lastword_shim.sidecar.failures import Broken, CannotConnect, Gone, UpstreamError, error_answer
 from lastword_shim.sidecar.health import Health
 from lastword_shim.sidecar.passage import Passage
 from lastword_shim.sidecar.pool import Pool
-from lastword_shim.sidecar.telling import error_answer
 from lastword_shim.sidecar.websocket import relay
 
 

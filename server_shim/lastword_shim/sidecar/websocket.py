@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any, Final
 from lastword._classify import make_error
 from lastword._codes import Code
 from lastword_shim.protocol.wire import Headers, Message, Receive, Scope, Send
-from lastword_shim.sidecar.failures import UpstreamError, failure_of
+from lastword_shim.sidecar.failures import UpstreamError, error_answer, failure_of
 from lastword_shim.sidecar.fields import inward, without_hop
 from lastword_shim.sidecar.pool import Pool
-from lastword_shim.sidecar.telling import error_answer, target_of
 
 if TYPE_CHECKING:
     from websockets.asyncio.client import ClientConnection
@@ -65,7 +64,7 @@ async def _connect(pool: Pool, scope: Scope) -> ClientConnection:
         message = "WebSockets are not passed on here: the sidecar was installed without the package for it."
         raise _Refused(*error_answer(make_error(Code.NOT_IMPLEMENTED, message, origin="shim"))) from None
     address = pool.address
-    uri = f"{'wss' if address.secure else 'ws'}://{address.authority}{target_of(address, scope).decode('latin-1')}"
+    uri = f"{'wss' if address.secure else 'ws'}://{address.authority}{address.target(scope).decode('latin-1')}"
     fields = [(n, v) for n, v in inward(scope, address, []) if n not in _HANDSHAKE]
     tls: dict[str, Any] = {"ssl": pool.tls} if address.secure else {}
     try:
