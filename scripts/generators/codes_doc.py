@@ -37,6 +37,20 @@ def render(contract: Contract) -> str:
                 for row in registry["codes"]
             ),
         ),
+        *_finishes(registry),
+        "## Profiles",
+        "",
+        "Off unless asked for by name; an error that one of them would have accepted names it.",
+        "",
+        *_table(("Profile", "Means"), ((f"`{row['name']}`", row["brief"]) for row in registry["profiles"])),
+    ]
+    for row in registry["codes"]:
+        lines += _section(row)
+    return "\n".join(lines).rstrip("\n") + "\n"
+
+
+def _finishes(registry: Mapping[str, Any]) -> list[str]:
+    return [
         "## What a finish_reason means",
         "",
         *_table(
@@ -51,15 +65,21 @@ def render(contract: Contract) -> str:
                 for row in registry["finish_reasons"]
             ),
         ),
-        "## Profiles",
+        "Two endpoints have words of their own: the `stop_reason` of `/v1/messages`, and the `reason` in `incomplete_details` of",
+        "`/v1/responses`.",
         "",
-        "Off unless asked for by name; an error that one of them would have accepted names it.",
-        "",
-        *_table(("Profile", "Means"), ((f"`{row['name']}`", row["brief"]) for row in registry["profiles"])),
+        *_table(
+            ("Endpoint", "Word", "finish_reason"),
+            (
+                (f"`{endpoint}`", f"`{word}`", f"`{reason}`")
+                for endpoint, table in (
+                    ("/v1/messages", registry["stop_reasons"]),
+                    ("/v1/responses", registry["incomplete_reasons"]),
+                )
+                for word, reason in table.items()
+            ),
+        ),
     ]
-    for row in registry["codes"]:
-        lines += _section(row)
-    return "\n".join(lines).rstrip("\n") + "\n"
 
 
 def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> list[str]:
@@ -86,6 +106,7 @@ def _section(row: Mapping[str, Any]) -> list[str]:
         f"* **Caller:** {row['action']}",
         f"* **Likely causes:** {'; '.join(row['causes'])}.",
         f"* **Operator:** {row['operator']}",
+        f"* **On `/v1/messages`:** `{row['anthropic_type']}`",
         f"* **Since:** {row['since']}",
         "",
     ]

@@ -38,6 +38,7 @@ class CodeInfo:
 
     `http_status` is what a server answers with, None for codes that only a client can find; `http_statuses` lists all that the
     contract allows, the usual one first. `retry_own_timer` replaces `retry` where the client's own timer fired.
+    `anthropic_type` is the error's type on the Messages endpoint.
     """
 
     code: Code
@@ -47,6 +48,7 @@ class CodeInfo:
     http_statuses: tuple[int, ...]
     retry: RetryRule
     retry_own_timer: RetryRule
+    anthropic_type: str
     brief: str
     action: str
 
@@ -86,6 +88,7 @@ def render(contract: Contract) -> str:
         _enum("OutcomeName", "The last word on a request (closed set).", registry["outcomes"], "outcome"),
         _enum("RetryRule", "Whether a client may send the same request again.", registry["retry_rules"], "rule"),
         _enum("Code", "Every code of the contract.", registry["codes"], "code"),
+        _enum("Finish", "Every finish_reason that this version knows.", registry["finish_reasons"], "value"),
         CLASSES,
         _mapping("CODES", "CodeInfo", ((quote(row["code"]), _code_info(row)) for row in registry["codes"])),
         _mapping(
@@ -93,6 +96,10 @@ def render(contract: Contract) -> str:
             "FinishReason",
             ((quote(row["value"]), _finish(row)) for row in registry["finish_reasons"]),
         ),
+        _reasons("STOP_REASONS", registry["stop_reasons"]),
+        '"""What each stop_reason of the Messages endpoint means."""\n',
+        _reasons("INCOMPLETE_REASONS", registry["incomplete_reasons"]),
+        '"""What each reason in the incomplete_details of the Responses endpoint means."""\n',
         _mapping("PROFILES", "Profile", ((quote(row["name"]), _profile(row)) for row in registry["profiles"])),
         _mapping(
             "OPENTELEMETRY", "str", ((quote(key), quote(name)) for key, name in registry["opentelemetry"].items())
@@ -143,6 +150,7 @@ def _code_info(row: Mapping[str, Any]) -> str:
             "http_statuses": repr(tuple(statuses)),
             "retry": f"RetryRule.{row['retry'].upper()}",
             "retry_own_timer": f"RetryRule.{row.get('retry_own_timer', row['retry']).upper()}",
+            "anthropic_type": quote(row["anthropic_type"]),
             "brief": quote(row["brief"]),
             "action": quote(row["action"]),
         },
@@ -171,6 +179,10 @@ def _profile(row: Mapping[str, Any]) -> str:
             "brief": quote(row["brief"]),
         },
     )
+
+
+def _reasons(name: str, table: Mapping[str, str]) -> str:
+    return _mapping(name, "Finish", ((quote(word), f"Finish.{reason.upper()}") for word, reason in table.items()))
 
 
 def _mapping(name: str, value_type: str, items: Iterable[tuple[str, str]], key_type: str = "str") -> str:

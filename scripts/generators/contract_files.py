@@ -83,6 +83,10 @@ def _check_references(contract: Contract) -> None:
     for reason in contract.registry["finish_reasons"]:
         _require(reason["success"] == (reason["code"] is None), f"finish_reason {reason['value']!r}: success or a code")
         _require(reason["code"] is None or reason["code"] in names, f"finish_reason {reason['value']!r}: unknown code")
+    successes = {row["value"] for row in contract.registry["finish_reasons"] if row["success"]}
+    for title in ("stop_reasons", "incomplete_reasons"):
+        for word, reason in contract.registry[title].items():
+            _require(reason in successes, f"{title}.{word}: {reason!r} is no finish_reason of a success")
     for title, table in contract.dialects.items():
         if isinstance(table, dict):
             for key, code in table.items():

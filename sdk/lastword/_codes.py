@@ -174,12 +174,41 @@ class Code(StrEnum):
     """The connection to the client closed before the answer was complete."""
 
 
+class Finish(StrEnum):
+    """Every finish_reason that this version knows."""
+
+    STOP = "stop"
+    """The model ended its answer, or a stop string or stop token was met."""
+
+    LENGTH = "length"
+    """max_tokens or the end of the context was reached; a tool call cut by it is withheld."""
+
+    TOOL_CALLS = "tool_calls"
+    """The model asks for tool calls."""
+
+    FUNCTION_CALL = "function_call"
+    """The model asks for a function call (the older form)."""
+
+    CONTENT_FILTER = "content_filter"
+    """A content policy ended the answer."""
+
+    REPETITION = "repetition"
+    """The server's repetition guard ended the answer."""
+
+    ABORT = "abort"
+    """The engine gave the request up; never a success, whatever follows."""
+
+    ERROR = "error"
+    """The engine failed on this choice; never a success, whatever follows."""
+
+
 @dataclass(frozen=True, slots=True)
 class CodeInfo:
     """What the registry says about one code.
 
     `http_status` is what a server answers with, None for codes that only a client can find; `http_statuses` lists all that the
     contract allows, the usual one first. `retry_own_timer` replaces `retry` where the client's own timer fired.
+    `anthropic_type` is the error's type on the Messages endpoint.
     """
 
     code: Code
@@ -189,6 +218,7 @@ class CodeInfo:
     http_statuses: tuple[int, ...]
     retry: RetryRule
     retry_own_timer: RetryRule
+    anthropic_type: str
     brief: str
     action: str
 
@@ -223,6 +253,7 @@ CODES: Final[Mapping[str, CodeInfo]] = MappingProxyType(
             http_statuses=(400,),
             retry=RetryRule.NEVER,
             retry_own_timer=RetryRule.NEVER,
+            anthropic_type="invalid_request_error",
             brief="The request is malformed or asks for something that this server does not accept.",
             action="Correct the member named in `param` and send a new request; the same one fails again.",
         ),
@@ -234,6 +265,7 @@ CODES: Final[Mapping[str, CodeInfo]] = MappingProxyType(
             http_statuses=(400,),
             retry=RetryRule.NEVER,
             retry_own_timer=RetryRule.NEVER,
+            anthropic_type="invalid_request_error",
             brief="Prompt and requested completion together do not fit the model's context.",
             action="Shorten the prompt or lower max_tokens; `details` has the numbers where the server gave them.",
         ),
@@ -245,6 +277,7 @@ CODES: Final[Mapping[str, CodeInfo]] = MappingProxyType(
             http_statuses=(401,),
             retry=RetryRule.NEVER,
             retry_own_timer=RetryRule.NEVER,
+            anthropic_type="authentication_error",
             brief="The credentials are missing or wrong.",
             action="Supply a valid API key; check which server the base URL points at.",
         ),
@@ -256,6 +289,7 @@ CODES: Final[Mapping[str, CodeInfo]] = MappingProxyType(
             http_statuses=(403,),
             retry=RetryRule.NEVER,
             retry_own_timer=RetryRule.NEVER,
+            anthropic_type="permission_error",
             brief="The credentials are known but do not allow this.",
             action="Ask for access, or use a model or endpoint that the key may use.",
         ),
@@ -267,6 +301,7 @@ CODES: Final[Mapping[str, CodeInfo]] = MappingProxyType(
             http_statuses=(404,),
             retry=RetryRule.NEVER,
             retry_own_timer=RetryRule.NEVER,
+            anthropic_type="not_found_error",
             brief="No model of this name is served here.",
             action="List the models (`GET /v1/models`) and use a name from there.",
         ),
@@ -278,6 +313,7 @@ CODES: Final[Mapping[str, CodeInfo]] = MappingProxyType(
             http_statuses=(404,),
             retry=RetryRule.NEVER,
             retry_own_timer=RetryRule.NEVER,
+            anthropic_type="not_found_error",
             brief="There is no such path or object on this server.",
             action="Check the base URL (is `/v1` there once?) and the id in the path.",
         ),
@@ -289,6 +325,7 @@ CODES: Final[Mapping[str, CodeInfo]] = MappingProxyType(
             http_statuses=(405,),
             retry=RetryRule.NEVER,
             retry_own_timer=RetryRule.NEVER,
+            anthropic_type="invalid_request_error",
             brief="The path exists but not for this HTTP method.",
             action="Use the documented method; a redirect followed as GET is a usual reason.",
         ),
@@ -300,6 +337,7 @@ CODES: Final[Mapping[str, CodeInfo]] = MappingProxyType(
             http_statuses=(413,),
             retry=RetryRule.NEVER,
             retry_own_timer=RetryRule.NEVER,
+            anthropic_type="request_too_large",
             brief="The request body is larger than the server or a proxy in front takes.",
             action="Send less: fewer or smaller images, a shorter prompt.",
         ),
@@ -311,6 +349,7 @@ CODES: Final[Mapping[str, CodeInfo]] = MappingProxyType(
             http_statuses=(400,),
             retry=RetryRule.NEVER,
             retry_own_timer=RetryRule.NEVER,
+            anthropic_type="invalid_request_error",
             brief="A content policy refused the prompt or the answer.",
             action="Change the prompt; the same one is refused again.",
         ),
@@ -322,6 +361,7 @@ CODES: Final[Mapping[str, CodeInfo]] = MappingProxyType(
             http_statuses=(429,),
             retry=RetryRule.NEVER,
             retry_own_timer=RetryRule.NEVER,
+            anthropic_type="rate_limit_error",
             brief="An allowance is used up, and waiting does not bring it back.",
             action="Raise the quota or add credit; do not retry.",
         ),
@@ -333,6 +373,7 @@ CODES: Final[Mapping[str, CodeInfo]] = MappingProxyType(
             http_statuses=(501,),
             retry=RetryRule.NEVER,
             retry_own_timer=RetryRule.NEVER,
+            anthropic_type="api_error",
             brief="This server or model does not have the feature that was asked for.",
             action="Drop the feature from the request or use a server that has it.",
         ),
@@ -344,6 +385,7 @@ CODES: Final[Mapping[str, CodeInfo]] = MappingProxyType(
             http_statuses=(429,),
             retry=RetryRule.AFTER_HINT,
             retry_own_timer=RetryRule.AFTER_HINT,
+            anthropic_type="rate_limit_error",
             brief="Too many requests or tokens in a window of time.",
             action="Wait as long as the server says (`retry_after_ms`), else back off; then send the same request.",
         ),
@@ -355,6 +397,7 @@ CODES: Final[Mapping[str, CodeInfo]] = MappingProxyType(
             http_statuses=(503, 429),
             retry=RetryRule.AFTER_HINT,
             retry_own_timer=RetryRule.AFTER_HINT,
+            anthropic_type="overloaded_error",
             brief="The server has more waiting requests than it accepts.",
             action="Wait as long as the server says, else back off; spread the load over more instances.",
         ),
@@ -366,6 +409,7 @@ CODES: Final[Mapping[str, CodeInfo]] = MappingProxyType(
             http_statuses=(503,),
             retry=RetryRule.BACKOFF,
             retry_own_timer=RetryRule.BACKOFF,
+            anthropic_type="overloaded_error",
             brief="The request waited in the queue longer than the server allows and was never started.",
             action="Back off and retry, or go to another instance; nothing was generated.",
         ),
@@ -377,6 +421,7 @@ CODES: Final[Mapping[str, CodeInfo]] = MappingProxyType(
             http_statuses=(503,),
             retry=RetryRule.BACKOFF,
             retry_own_timer=RetryRule.BACKOFF,
+            anthropic_type="overloaded_error",
             brief="The server is up but the model is not ready yet.",
             action="Back off and retry; loading takes from seconds to minutes.",
         ),
@@ -388,6 +433,7 @@ CODES: Final[Mapping[str, CodeInfo]] = MappingProxyType(
             http_statuses=(503,),
             retry=RetryRule.BACKOFF,
             retry_own_timer=RetryRule.BACKOFF,
+            anthropic_type="overloaded_error",
             brief="The server is draining and takes no new requests, or ended this one because it stops.",
             action="Retry on another instance, or after the restart.",
         ),
@@ -399,6 +445,7 @@ CODES: Final[Mapping[str, CodeInfo]] = MappingProxyType(
             http_statuses=(503,),
             retry=RetryRule.ONCE,
             retry_own_timer=RetryRule.ONCE,
+            anthropic_type="api_error",
             brief="The engine behind the API is dead or unreachable.",
             action="Retry once at most: if the engine died while generating this very request, the request may be the cause.",
         ),
@@ -410,6 +457,7 @@ CODES: Final[Mapping[str, CodeInfo]] = MappingProxyType(
             http_statuses=(503,),
             retry=RetryRule.ONCE,
             retry_own_timer=RetryRule.ONCE,
+            anthropic_type="api_error",
             brief="The engine ran out of memory on this request.",
             action="Retry once at most; if it happens again make the request smaller.",
         ),
@@ -421,6 +469,7 @@ CODES: Final[Mapping[str, CodeInfo]] = MappingProxyType(
             http_statuses=(503,),
             retry=RetryRule.LIMITED,
             retry_own_timer=RetryRule.LIMITED,
+            anthropic_type="api_error",
             brief="The server gave the request up in the middle of generating.",
             action="Retry if nothing was delivered yet; what was received is kept as partial.",
         ),
@@ -432,6 +481,7 @@ CODES: Final[Mapping[str, CodeInfo]] = MappingProxyType(
             http_statuses=(500,),
             retry=RetryRule.LIMITED,
             retry_own_timer=RetryRule.LIMITED,
+            anthropic_type="api_error",
             brief="The server failed in a way that it does not explain further.",
             action="Retry a few times with back-off; report it with the request id if it persists.",
         ),
@@ -443,6 +493,7 @@ CODES: Final[Mapping[str, CodeInfo]] = MappingProxyType(
             http_statuses=(502,),
             retry=RetryRule.LIMITED,
             retry_own_timer=RetryRule.LIMITED,
+            anthropic_type="api_error",
             brief="A proxy could not get a usable answer from the server behind it.",
             action="Retry with back-off.",
         ),
@@ -454,6 +505,7 @@ CODES: Final[Mapping[str, CodeInfo]] = MappingProxyType(
             http_statuses=(504,),
             retry=RetryRule.LIMITED,
             retry_own_timer=RetryRule.LIMITED,
+            anthropic_type="timeout_error",
             brief="A proxy gave up waiting for the server behind it.",
             action="Retry with back-off; stream, so that the proxy sees bytes early.",
         ),
@@ -465,6 +517,7 @@ CODES: Final[Mapping[str, CodeInfo]] = MappingProxyType(
             http_statuses=(504,),
             retry=RetryRule.LIMITED,
             retry_own_timer=RetryRule.NEVER,
+            anthropic_type="timeout_error",
             brief="No first token came within the limit.",
             action="Raise the first-token limit or reduce the load; a limit of your own is not retried by itself, since the server may still be at it.",
         ),
@@ -476,6 +529,7 @@ CODES: Final[Mapping[str, CodeInfo]] = MappingProxyType(
             http_statuses=(504,),
             retry=RetryRule.LIMITED,
             retry_own_timer=RetryRule.NEVER,
+            anthropic_type="timeout_error",
             brief="Generation had begun and then no content came within the idle limit.",
             action="What was received is kept as partial; a limit of your own is not retried by itself, since the server may still be at it.",
         ),
@@ -487,6 +541,7 @@ CODES: Final[Mapping[str, CodeInfo]] = MappingProxyType(
             http_statuses=(504,),
             retry=RetryRule.NEVER,
             retry_own_timer=RetryRule.NEVER,
+            anthropic_type="timeout_error",
             brief="The server's own limit on the whole generation was reached.",
             action="Lower max_tokens or have the limit raised; the same request meets the same limit.",
         ),
@@ -498,6 +553,7 @@ CODES: Final[Mapping[str, CodeInfo]] = MappingProxyType(
             http_statuses=(504,),
             retry=RetryRule.NEVER,
             retry_own_timer=RetryRule.NEVER,
+            anthropic_type="timeout_error",
             brief="The caller's own deadline for the whole call was reached.",
             action="Give more time or ask for less; the same call meets the same deadline.",
         ),
@@ -509,6 +565,7 @@ CODES: Final[Mapping[str, CodeInfo]] = MappingProxyType(
             http_statuses=(),
             retry=RetryRule.LIMITED,
             retry_own_timer=RetryRule.LIMITED,
+            anthropic_type="api_error",
             brief="No connection, or it was cut before any response header came.",
             action="Retry with back-off; check address, DNS, TLS and proxy if it persists.",
         ),
@@ -520,6 +577,7 @@ CODES: Final[Mapping[str, CodeInfo]] = MappingProxyType(
             http_statuses=(),
             retry=RetryRule.LIMITED,
             retry_own_timer=RetryRule.LIMITED,
+            anthropic_type="api_error",
             brief="The connection could not be opened within the limit.",
             action="Retry with back-off; check address and firewall if it persists.",
         ),
@@ -531,6 +589,7 @@ CODES: Final[Mapping[str, CodeInfo]] = MappingProxyType(
             http_statuses=(),
             retry=RetryRule.IF_UNDELIVERED,
             retry_own_timer=RetryRule.IF_UNDELIVERED,
+            anthropic_type="api_error",
             brief="The answer stopped without saying that it was complete.",
             action="What was received is kept as partial; send the request again only if a second answer is acceptable.",
         ),
@@ -542,6 +601,7 @@ CODES: Final[Mapping[str, CodeInfo]] = MappingProxyType(
             http_statuses=(),
             retry=RetryRule.IF_UNDELIVERED,
             retry_own_timer=RetryRule.IF_UNDELIVERED,
+            anthropic_type="api_error",
             brief="A success status came with an answer that cannot be read.",
             action="Check that the base URL points at an OpenAI-compatible API; retry only if nothing was delivered.",
         ),
@@ -553,6 +613,7 @@ CODES: Final[Mapping[str, CodeInfo]] = MappingProxyType(
             http_statuses=(),
             retry=RetryRule.NEVER,
             retry_own_timer=RetryRule.NEVER,
+            anthropic_type="api_error",
             brief="The server ended a choice for a reason that this contract does not know.",
             action="Look at the raw finish_reason and decide; update the contract data if it is a legitimate one.",
         ),
@@ -564,6 +625,7 @@ CODES: Final[Mapping[str, CodeInfo]] = MappingProxyType(
             http_statuses=(499,),
             retry=RetryRule.CALLER,
             retry_own_timer=RetryRule.CALLER,
+            anthropic_type="api_error",
             brief="The caller stopped the request.",
             action="Nothing; what was received until then is kept as partial.",
         ),
@@ -575,6 +637,7 @@ CODES: Final[Mapping[str, CodeInfo]] = MappingProxyType(
             http_statuses=(499,),
             retry=RetryRule.CALLER,
             retry_own_timer=RetryRule.CALLER,
+            anthropic_type="api_error",
             brief="The connection to the client closed before the answer was complete.",
             action="Nothing to do in the client, which is gone; the server's record says what was wasted.",
         ),
@@ -633,6 +696,27 @@ FINISH_REASONS: Final[Mapping[str, FinishReason]] = MappingProxyType(
         ),
     }
 )
+
+STOP_REASONS: Final[Mapping[str, Finish]] = MappingProxyType(
+    {
+        "end_turn": Finish.STOP,
+        "stop_sequence": Finish.STOP,
+        "pause_turn": Finish.STOP,
+        "max_tokens": Finish.LENGTH,
+        "model_context_window_exceeded": Finish.LENGTH,
+        "tool_use": Finish.TOOL_CALLS,
+        "refusal": Finish.CONTENT_FILTER,
+    }
+)
+"""What each stop_reason of the Messages endpoint means."""
+
+INCOMPLETE_REASONS: Final[Mapping[str, Finish]] = MappingProxyType(
+    {
+        "max_output_tokens": Finish.LENGTH,
+        "content_filter": Finish.CONTENT_FILTER,
+    }
+)
+"""What each reason in the incomplete_details of the Responses endpoint means."""
 
 PROFILES: Final[Mapping[str, Profile]] = MappingProxyType(
     {

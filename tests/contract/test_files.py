@@ -81,9 +81,13 @@ def test_registry_and_code_agree(registry: dict[str, Any]) -> None:
     for row in registry["codes"]:
         info = _codes.CODES[row["code"]]
         assert (info.category, info.outcome, info.http_status) == (row["category"], row["outcome"], row["http_status"])
+        assert info.anthropic_type == row["anthropic_type"]
         assert (info.retry, info.retry_own_timer) == (row["retry"], row.get("retry_own_timer", row["retry"]))
     assert list(_codes.CODES) == [row["code"] for row in registry["codes"]] == list(_codes.Code)
-    assert list(_codes.FINISH_REASONS) == [row["value"] for row in registry["finish_reasons"]]
+    reasons = [row["value"] for row in registry["finish_reasons"]]
+    assert list(_codes.FINISH_REASONS) == list(_codes.Finish) == reasons
+    assert dict(_codes.STOP_REASONS) == registry["stop_reasons"]
+    assert dict(_codes.INCOMPLETE_REASONS) == registry["incomplete_reasons"]
     assert list(_codes.PROFILES) == [row["name"] for row in registry["profiles"]]
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from lastword._classify import ErrorInfo, error_body
-from lastword._codes import CODES, Code
+from lastword._codes import CODES
 from lastword_shim.protocol.wire import MESSAGES, Headers
 
 _OWN_HEADERS: Final = frozenset({
@@ -19,22 +19,6 @@ _OWN_HEADERS: Final = frozenset({
 })  # fmt: skip
 _BODY_HEADERS: Final = frozenset({b"content-length", b"content-type", b"content-encoding", b"transfer-encoding"})
 _ANTHROPIC_ID: Final = b"request-id"
-# Anthropic's words for what went wrong.  What is not here is told by its status: 504 is ``timeout_error``, the rest from
-# 500 on ``api_error``, and what is below ``invalid_request_error``.
-_ANTHROPIC_TYPES: Final = {
-    Code.UNAUTHORIZED: "authentication_error",
-    Code.PERMISSION_DENIED: "permission_error",
-    Code.MODEL_NOT_FOUND: "not_found_error",
-    Code.NOT_FOUND: "not_found_error",
-    Code.REQUEST_TOO_LARGE: "request_too_large",
-    Code.RATE_LIMIT_EXCEEDED: "rate_limit_error",
-    Code.QUOTA_EXCEEDED: "rate_limit_error",
-    Code.QUEUE_OVERLOADED: "overloaded_error",
-    Code.QUEUE_TIMEOUT: "overloaded_error",
-    Code.MODEL_LOADING: "overloaded_error",
-    Code.SERVER_SHUTTING_DOWN: "overloaded_error",
-    Code.CANCELLED: "api_error",  # 499, but no fault of the request
-}
 
 
 def error_event(info: ErrorInfo) -> bytes:
@@ -44,9 +28,7 @@ def error_event(info: ErrorInfo) -> bytes:
 
 def messages_error(info: ErrorInfo) -> dict[str, Any]:
     """The error as a client of Anthropic's reads it, with everything that ours has: body and event alike (MSG-3)."""
-    status = CODES[Code(info.code)].http_status or 500
-    broad = "timeout_error" if status == 504 else "api_error" if status >= 500 else "invalid_request_error"
-    error = {**error_body(info)["error"], "type": _ANTHROPIC_TYPES.get(Code(info.code), broad)}
+    error = {**error_body(info)["error"], "type": CODES[info.code].anthropic_type}
     return {"type": "error", "error": error, "request_id": info.request_id}
 
 

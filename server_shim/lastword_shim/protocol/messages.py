@@ -9,24 +9,14 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final
 
 from lastword._classify import ErrorInfo, classify_frame, make_error
-from lastword._codes import Code
+from lastword._codes import STOP_REASONS, Code, Finish
 from lastword_shim.protocol.endings import event
 from lastword_shim.protocol.events import AN_ERROR, EventReading, Leave, malformed
 from lastword_shim.protocol.finishes import engine_fault, unknown_fault
 from lastword_shim.protocol.readings import Judge, Judged, Verdict
 from lastword_shim.protocol.wire import MESSAGES
 
-# Anthropic's public reference, as finish_reasons of the contract.
-_STOP_REASONS: Final = {
-    "end_turn": "stop",
-    "stop_sequence": "stop",
-    "pause_turn": "stop",
-    "max_tokens": "length",
-    "model_context_window_exceeded": "length",
-    "tool_use": "tool_calls",
-    "refusal": "content_filter",
-}
-_NO_WORD_FOR_IT: Final = "repetition"
+_NO_WORD_FOR_IT: Final = Finish.REPETITION
 """The engine's reason that is success and that vLLM turns into no stop_reason."""
 _COUNTS: Final = {"input_tokens": "prompt_tokens", "output_tokens": "completion_tokens"}
 
@@ -113,7 +103,7 @@ def _judge(stop_reason: object, engine_says: Collection[str]) -> Judged:
 
 
 def _word(stop_reason: object) -> str:
-    return _STOP_REASONS.get(str(stop_reason), str(stop_reason))
+    return STOP_REASONS.get(str(stop_reason), str(stop_reason))
 
 
 def _without_reason() -> ErrorInfo:

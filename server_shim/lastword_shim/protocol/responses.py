@@ -11,14 +11,13 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final
 
 from lastword._classify import ErrorInfo, classify_frame, make_error
-from lastword._codes import Code
+from lastword._codes import INCOMPLETE_REASONS, Code, Finish
 from lastword_shim.protocol.endings import event, responses_failed
 from lastword_shim.protocol.events import AN_ERROR, EventReading, Leave, malformed
 from lastword_shim.protocol.finishes import engine_fault
 from lastword_shim.protocol.readings import Judge, Judged, Verdict, keep_extras
 from lastword_shim.protocol.wire import RESPONSES
 
-_REASONS: Final = {"max_output_tokens": "length"}
 _SUCCESS: Final = frozenset({"response.completed", "response.incomplete"})
 _FAILURE: Final = frozenset({"response.failed", "response.cancelled"})
 _CALLS: Final = frozenset({"function_call", "custom_tool_call"})
@@ -127,13 +126,12 @@ def _judge(response: Mapping[str, Any], engine_says: Collection[str], *, status:
     reason: str | None = None
     if status == "incomplete":
         given = details.get("reason") if isinstance(details, dict) else None
-        reason = _REASONS.get(str(given), str(given)) if given else "length"
+        reason = INCOMPLETE_REASONS.get(str(given), str(given)) if given else Finish.LENGTH
     elif status == "completed":
         output = response.get("output")
         items = output if isinstance(output, list) else []
-        reason = (
-            "tool_calls" if any(isinstance(item, dict) and item.get("type") in _CALLS for item in items) else "stop"
-        )
+        calls = any(isinstance(item, dict) and item.get("type") in _CALLS for item in items)
+        reason = Finish.TOOL_CALLS if calls else Finish.STOP
     elif error is None:
         error = classify_frame("error", response) if response.get("error") else _gave_up()
     return Judged(error, {0: next(iter(sorted(engine_says)), None) if error is not None else reason}, counts)

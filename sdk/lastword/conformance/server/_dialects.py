@@ -11,13 +11,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from lastword._codes import INCOMPLETE_REASONS, STOP_REASONS, Finish
 from lastword._sse import ServerSentEvent
 
-_STOP_REASONS: Final = {
-    "end_turn": "stop", "stop_sequence": "stop", "pause_turn": "stop", "max_tokens": "length",
-    "model_context_window_exceeded": "length", "tool_use": "tool_calls", "refusal": "content_filter",
-}  # fmt: skip
-_INCOMPLETE: Final = {"max_output_tokens": "length", "content_filter": "content_filter"}
 SUCCESS: Final = {"responses": "response.completed", "messages": "message_stop"}
 """What says success on an endpoint that has no `[DONE]`."""
 _DONE: Final = "[DONE]"
@@ -62,11 +58,11 @@ def body_as_chat(endpoint: str, value: Any) -> Any:
     if endpoint not in ("responses", "messages") or not isinstance(value, dict):
         return value
     if endpoint == "messages":
-        parts, reason = value.get("content"), _STOP_REASONS.get(str(value.get("stop_reason")), value.get("stop_reason"))
+        parts, reason = value.get("content"), STOP_REASONS.get(str(value.get("stop_reason")), value.get("stop_reason"))
     else:
         items = [item for item in _list(value.get("output")) if isinstance(item, dict)]
         parts = [part for item in items for part in _list(item.get("content"))]
-        reason = {"completed": "stop", "incomplete": _why(value)}.get(str(value.get("status")))
+        reason = {"completed": Finish.STOP, "incomplete": _why(value)}.get(str(value.get("status")))
     text = "".join(str(part.get("text", "")) for part in _list(parts) if isinstance(part, dict))
     usage = value.get("usage")
     choice = {"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": reason}
@@ -75,10 +71,12 @@ def body_as_chat(endpoint: str, value: Any) -> Any:
 
 def _end(kind: str, response: Mapping[str, Any], stop_reason: str | None) -> Iterator[Told]:
     if kind == "message_stop":
-        finish = _STOP_REASONS.get(stop_reason or "", stop_reason)
+        finish = STOP_REASONS.get(stop_reason or "", stop_reason)
     else:
         status = response.get("status", "completed")
-        finish = _why(response) if kind == "response.incomplete" else "stop" if status == "completed" else str(status)
+        finish = (
+            _why(response) if kind == "response.incomplete" else Finish.STOP if status == "completed" else str(status)
+        )
         yield from _usage(response.get("usage"))
     if finish is not None:
         yield Told(_event(_chunk({}, finish)))
@@ -87,7 +85,7 @@ def _end(kind: str, response: Mapping[str, Any], stop_reason: str | None) -> Ite
 
 def _why(response: Mapping[str, Any]) -> str | None:
     reason = _object(response, "incomplete_details").get("reason")
-    return _INCOMPLETE.get(str(reason), reason)
+    return INCOMPLETE_REASONS.get(str(reason), reason)
 
 
 def _text(data: Mapping[str, Any], kind: str) -> str | None:
