@@ -751,6 +751,7 @@ OPENTELEMETRY: Final[Mapping[str, str]] = MappingProxyType(
     {
         "model": "gen_ai.request.model",
         "endpoint": "http.route",
+        "operation": "gen_ai.operation.name",
         "stream": "gen_ai.request.stream",
         "error_code": "error.type",
         "http_status": "http.response.status_code",

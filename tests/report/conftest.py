@@ -67,6 +67,13 @@ def rejected(number: int = 0, **members: Any) -> dict[str, Any]:
     return record(number, **{**nothing, **told, "finish_reasons": [], **members})
 
 
+def poll(number: int = 0, **members: Any) -> dict[str, Any]:
+    """Of a request that asked for no work."""
+    nothing = dict.fromkeys(("model", "stream", "completion_tokens", "prompt_tokens", "queue_time_ms"))
+    told: dict[str, Any] = {"endpoint": "/v1/models", "operation": None, "finish_reasons": []}
+    return record(number, **{**nothing, **told, **members})
+
+
 def gone(number: int = 0, **members: Any) -> dict[str, Any]:
     told: dict[str, Any] = {
         "state": "cancelled", "outcome": "cancelled", "error_code": "client_disconnected", "origin": "client",

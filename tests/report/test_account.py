@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.report.conftest import Evenings, gone, record, records, rejected
+from tests.report.conftest import Evenings, gone, poll, record, records, rejected
 
 from lastword.report import _pairs
 from lastword.report._account import MOST_NAMES, Account
@@ -92,6 +92,23 @@ def test_the_server_is_believed_where_it_has_left_records() -> None:
     assert account(record(**client), record(1, **client)).side == "client"
     both = account(record(**client), record(1, **client), record())
     assert (both.side, both.main.count) == ("server", 1)
+
+
+def test_what_asked_for_no_work_is_counted_apart() -> None:
+    """However it ended, on either side; a record that does not tell counts as work."""
+    work = record(operation="chat"), record(1)
+    polls = poll(2), rejected(3, operation=None), gone(4, operation=None), poll(5, side="client")
+    found = account(*work, *polls)
+    assert (found.main.count, found.main.others, found.sides["client"].others) == (2, 3, 1)
+    assert (dict(found.main.tally.ends), found.main.tally.total.count) == ({"completed": 2}, 2)
+    assert (found.pairs.requests("server").count, found.pairs.both_sides) == (2, False)
+    assert list(found.main.timeline.bins()) == list(account(*work).main.timeline.bins())
+
+
+def test_polls_of_the_server_do_not_hide_what_its_clients_say() -> None:
+    """It has left no record of work."""
+    assert account(poll(), record(1, side="client")).side == "client"
+    assert account(poll()).is_empty
 
 
 def test_an_evening_counted_again_by_hand(evenings: Evenings) -> None:

@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.report.conftest import Evenings, gone, record, rejected, write
+from tests.report.conftest import Evenings, gone, poll, record, records, rejected, write
 
 REPORT = [sys.executable, "-m", "lastword.cli", "report"]
 
@@ -68,6 +68,16 @@ def test_json_has_the_same_numbers(path: Path) -> None:
     assert sum(told["timeline"]["ended"]["completed"]) == 2
     assert told["models"]["m"]["received"] == 4
     assert told["side"] == "server"
+
+
+def test_polls_are_told_apart(path: Path, tmp_path: Path) -> None:
+    """And change no other number."""
+    polled = write(tmp_path / "polled.jsonl", *records(path), *(poll(number) for number in range(4, 9)))
+    told, bare = rows(report(polled).stdout), rows(report(path).stdout)
+    assert told.pop("besides, and not counted above: asked for no work") == ["5"]
+    assert list(told.values()) == list(bare.values())
+    as_json = json.loads(report(polled, "--json").stdout)
+    assert (as_json["read"], as_json["received"], as_json["asked_for_no_work"]) == (9, 4, 5)
 
 
 def test_before_and_after(evenings: Evenings, tmp_path: Path) -> None:
@@ -138,10 +148,11 @@ def test_what_a_broken_line_holds_cannot_work_the_terminal(tmp_path: Path) -> No
     [
         ([], "RECORDS is missing"),
         (["none.jsonl"], "none.jsonl: no such file"),
-        (["empty.jsonl"], "no record in empty.jsonl"),
-        (["."], "no record in ."),
+        (["empty.jsonl"], "no record of work in empty.jsonl"),
+        (["polls.jsonl"], "no record of work in polls.jsonl; 1 of requests that asked for none"),
+        (["."], "no record of work in ."),
         (["a.jsonl", "--since", "soon"], "--since 'soon' is no time: 2026-01-01T18:00"),
-        (["a.jsonl", "--since", "2027-01-01"], "no record in a.jsonl of that time; 1 of other times"),
+        (["a.jsonl", "--since", "2027-01-01"], "no record of work in a.jsonl of that time; 1 of other times"),
         (["a.jsonl", "--html", "a.jsonl"], "--html a.jsonl would take the place of the records"),
         (["a.jsonl", "--html", "no/r.html"], "cannot be written: No such file or directory"),
         (["-", "--before", "-"], "standard input can be read once only"),
@@ -151,6 +162,7 @@ def test_what_cannot_be_done_is_said(tmp_path: Path, arguments: list[str], said:
     """2: there is no account."""
     write(tmp_path / "a.jsonl", record())
     write(tmp_path / "empty.jsonl")
+    write(tmp_path / "polls.jsonl", poll())
     done = report(*arguments, cwd=tmp_path)
     assert done.returncode == 2
     assert said in done.stderr.splitlines()[-1]
@@ -172,7 +184,7 @@ def test_a_standard_input_that_is_closed_is_said() -> None:
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.splitlines() == [
         "lastword: not read: standard input: it is closed",
-        "lastword: no record in standard input",
+        "lastword: no record of work in standard input",
     ]
 
 

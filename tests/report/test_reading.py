@@ -83,6 +83,7 @@ def test_lines_that_are_no_records_are_named_and_the_rest_goes_on(tmp_path: Path
         ({"model": ["m"]}, 'model is ["m"]'),
         ({"outcome": "splendid"}, 'outcome is "splendid"'),
         ({"side": "gateway"}, 'side is "gateway"'),
+        ({"operation": 1}, "operation is 1"),
         ({"error_code": "x"}, 'error_code is "x"'),
         ({"attempt": "1"}, 'attempt is "1"'),
         ({"request_id": {"a": "b" * 99}}, 'request_id is {"a": "bbb'),

@@ -89,6 +89,32 @@ async def test_stream_is_null_where_nobody_looked(
         assert (await server.one_record())["stream"] is stream
 
 
+@pytest.mark.parametrize(
+    ("method", "path", "body", "operation"),
+    [
+        ("POST", "/v1/chat/completions", {}, "chat"),
+        ("POST", "/v1/responses", {}, "chat"),
+        ("POST", "/v1/completions", {}, "text_completion"),
+        ("POST", "/v1/embeddings", {}, "embeddings"),
+        ("POST", "/v1/rerank", {}, "rerank"),
+        ("POST", "/v1/chat/completions", b"{", "chat"),
+        ("POST", "/invocations", {"messages": []}, "chat"),
+        ("POST", "/invocations", {"input": "x"}, "invocation"),
+        ("POST", "/invocations", b"{", "invocation"),
+        ("POST", "/tokenize", {}, None),
+        ("GET", "/v1/models", b"", None),
+        ("GET", "/v1/chat/completions", b"", None),
+    ],
+)
+async def test_what_was_asked_of_the_engine_is_told_and_null_if_nothing_was(
+    method: str, path: str, body: Any, operation: str | None
+) -> None:
+    """By OpenTelemetry's names; a refusal tells it too, and where only the body would tell the route does."""
+    async with serving(answering(WHOLE)) as server:
+        await server.ask(body, path=path, method=method)
+        assert (await server.one_record())["operation"] == operation
+
+
 @pytest.mark.parametrize("stream", [True, False])
 async def test_what_the_answer_says_of_times_and_tokens_is_in_the_record(stream: bool) -> None:
     """vLLM's metrics and llama.cpp's timings, of a stream's last chunk or of a whole answer; usage was not asked for."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lastword_shim.protocol.ask import Ask
-from lastword_shim.protocol.routes import Route, route_of
+from lastword_shim.protocol.routes import OPERATIONS, Route, route_of
 from lastword_shim.protocol.wire import CHAT, COMPLETIONS, MESSAGES, OTHER, RESPONSES
 
 JUDGED = {
@@ -39,13 +39,15 @@ NOTHING = (
 @pytest.mark.parametrize(("path", "kind"), JUDGED.items())
 def test_a_route_that_generates_is_judged_under_each_of_its_names(path: str, kind: str) -> None:
     """vLLM's, llama.cpp's and LiteLLM's spellings."""
-    assert route_of("POST", path) == Route(kind, works=True, judged=True)
+    assert route_of("POST", path) == Route(kind, OPERATIONS[kind], judged=True)
 
 
 @pytest.mark.parametrize("path", WORK)
 def test_other_work_for_the_engine_is_not_judged(path: str) -> None:
     """It takes a place, and its answer is passed on."""
-    assert route_of("POST", path) == Route(works=True)
+    route = route_of("POST", path)
+    assert route.works
+    assert route == Route(operation=route.operation)
 
 
 @pytest.mark.parametrize(("method", "path"), NOTHING)

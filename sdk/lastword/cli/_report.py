@@ -104,7 +104,8 @@ def report(
         _tell_what_was_not_read(groups, [reading for _, reading in read])
         empty = [group for group, account in zip(groups, accounts, strict=True) if account.is_empty]
         if empty:
-            raise ConformanceError(f"no record in {', '.join(named(each) for each in empty[0])}{_hint(read, period)}")
+            where = ", ".join(named(each) for each in empty[0])
+            raise ConformanceError(f"no record of work in {where}{_hint(read, period)}")
         about = [_about(group, account, reading) for group, (account, reading) in zip(groups, read, strict=True)]
         if html is not None:
             from lastword.report._page import page
@@ -189,7 +190,9 @@ def _tell_what_was_not_read(groups: Sequence[Sequence[str]], readings: Sequence[
 
 def _hint(read: Sequence[tuple[Account, Reading]], period: tuple[datetime | None, datetime | None]) -> str:
     left_out = sum(reading.left_out for _, reading in read)
-    return f" of that time; {count(left_out)} of other times" if left_out and any(period) else ""
+    others = sum(account.main.others for account, _ in read)
+    told = f" of that time; {count(left_out)} of other times" if left_out and any(period) else ""
+    return f"{told}; {count(others)} of requests that asked for none" if others else told
 
 
 def _about(files: Sequence[str], account: Account, reading: Reading) -> str:

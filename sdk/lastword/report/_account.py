@@ -1,6 +1,7 @@
 """The account of many records, taken one at a time.  Pure, and bounded in memory however many there are.
 
-Counted are attempts, as one side saw them: the server's where there are any, else the client's.
+Counted are attempts, as one side saw them: the server's where there are any, else the client's; and of these what asked for
+work: whether a poll of ``/v1/models`` was answered says nothing of the traffic.  A record without ``operation`` counts too.
 
 * *received*: all.  *rejected*: refused before they reached the engine's queue.  *admitted*: the others.
 * *started*: the engine had begun, as far as the record tells: it knows a queue time, a token, or a whole answer.
@@ -126,9 +127,10 @@ class Tally:
 
 @dataclass(slots=True)
 class Side:
-    """What one side saw."""
+    """What one side saw; ``others`` asked for no work, and are counted nowhere else."""
 
     count: int = 0
+    others: int = 0
     models: dict[str, Tally] = field(default_factory=dict)
     timeline: Timeline = field(default_factory=lambda: Timeline(len(_SERIES)))
     first: float | None = None
@@ -180,8 +182,8 @@ class Account:
 
     @property
     def side(self) -> str:
-        """Whose account it is: the server's where it has left any record."""
-        return "server" if self.sides["server"].count else "client"
+        """Whose account it is: the server's where it has left any record that counts."""
+        return "server" if self.sides["server"].count or not self.sides["client"].count else "client"
 
     @property
     def main(self) -> Side:
@@ -190,12 +192,16 @@ class Account:
 
     @property
     def is_empty(self) -> bool:
-        """Whether there was no record at all."""
+        """Whether there was no record that counts."""
         return not self.main.count
 
     def take(self, record: Mapping[str, Any], received: datetime) -> None:
         """Count one record that was found to be one; ``received`` is its ``received_at``."""
-        self.sides[record["side"]].take(record, received.timestamp())
+        side = self.sides[record["side"]]
+        if record.get("operation", "") is None:
+            side.others += 1
+            return
+        side.take(record, received.timestamp())
         self.pairs.take(record)
 
 

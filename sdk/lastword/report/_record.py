@@ -71,9 +71,10 @@ def _check(record: dict[str, Any]) -> None:
         _refuse("request_id", record["request_id"])
     if type(record["state"]) is not str:
         _refuse("state", record["state"])
-    for name in ("model", "error_code", "disconnect_phase"):
-        if record[name] is not None and type(record[name]) is not str:
-            _refuse(name, record[name])
+    words = {name: record[name] for name in ("model", "error_code", "disconnect_phase")}
+    for name, value in {**words, "operation": record.get("operation")}.items():  # which older records have not
+        if value is not None and type(value) is not str:
+            _refuse(name, value)
     if type(record["attempt"]) is not int:
         _refuse("attempt", record["attempt"])
     if record["outcome"] not in _OUTCOMES:

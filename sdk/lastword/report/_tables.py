@@ -106,6 +106,10 @@ def _account_rows(sides: Sequence[Side]) -> Iterator[Row]:
     )
     paces = [side.useful_per_second for side in sides]
     yield told("useful tokens per second", [say.rate(each) for each in paces], say.change(*_two(paces)), grave=True)
+    others = [side.others for side in sides]
+    if any(others):
+        change = say.change(*_two(others))
+        yield told("besides, and not counted above: asked for no work", [say.count(each) for each in others], change)
 
 
 def _made(tally: Tally) -> float:

@@ -59,6 +59,7 @@ class Lifecycle:
     clock: Callable[[], float] = time.monotonic
     received_at: float = 0.0
     received_wall: float = field(default_factory=time.time)
+    operation: str | None = None
     model: str | None = None
     stream: bool | None = None
     deadline_ms: int | None = None
@@ -121,6 +122,7 @@ class Lifecycle:
             "side": "server",
             "model": self.model,
             "endpoint": self.endpoint,
+            "operation": self.operation,
             "stream": self.stream,
             "received_at": datetime.fromtimestamp(self.received_wall, UTC).isoformat().replace("+00:00", "Z"),
             "state": str(self._final_state(error)),

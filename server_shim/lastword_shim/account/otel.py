@@ -19,13 +19,12 @@ from lastword_shim.account.otel_measures import Measures
 from lastword_shim.account.otel_providers import providers
 from lastword_shim.protocol.redact import loggable_traceback
 from lastword_shim.protocol.routes import route_of
-from lastword_shim.protocol.wire import CHAT, COMPLETIONS, MESSAGES, RESPONSES, Scope, by_name, path_of
+from lastword_shim.protocol.wire import Scope, by_name, path_of
 
 if TYPE_CHECKING:
     from opentelemetry.trace import Span
 
 _log: Final = logging.getLogger("lastword_shim")
-_OPERATIONS: Final = {CHAT: "chat", RESPONSES: "chat", MESSAGES: "chat", COMPLETIONS: "text_completion"}
 _METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "CONNECT", "OPTIONS", "TRACE", "PATCH", "QUERY"})
 _CHOSEN_BY_THE_CALLER: Final = ("/openai/deployments/", "/engines/")  # a part of the path; a route has few values
 _TOLD_BY_THE_SPAN: Final = frozenset({"side", "received_at", "endpoint"})
@@ -36,7 +35,6 @@ class _Open:
     """A request whose span has begun."""
 
     span: Span
-    operation: str | None
     ended: bool = False
 
 
@@ -87,7 +85,7 @@ class Telemetry:
         try:
             self._end(opened, record)
             context = self._trace.set_span_in_context(opened.span)
-            self._measures.take(record, life, opened.operation, self._provider(), context)
+            self._measures.take(record, life, self._provider(), context)
         except Exception as error:  # noqa: BLE001 (as above)
             self._complain(error)
 
@@ -98,9 +96,6 @@ class Telemetry:
         template = path.rstrip("/")  # of slashes at its end there can be any number
         route = route_of(method, path)
         named = route.works and not path.startswith(_CHOSEN_BY_THE_CALLER)
-        operation = _OPERATIONS.get(route.speaks) if route.works else None
-        if route.works and template.endswith("/embeddings"):
-            operation = "embeddings"
         attributes = {
             "http.request.method": method,
             "url.path": path[:MOST_PATH],
@@ -108,15 +103,15 @@ class Telemetry:
         }
         if named:
             attributes["http.route"] = template[:MOST_PATH]
-        if operation is not None:
-            attributes["gen_ai.operation.name"] = operation
+        if route.operation is not None:
+            attributes["gen_ai.operation.name"] = route.operation
         span = self._tracer.start_span(
             f"{method} {template}" if named else method,
             context=parent,
             kind=self._trace.SpanKind.SERVER,
             attributes=attributes,
         )
-        return _Open(span, operation), self._handed_on(scope, self._trace.set_span_in_context(span, parent))
+        return _Open(span), self._handed_on(scope, self._trace.set_span_in_context(span, parent))
 
     def _handed_on(self, scope: Scope, context: Any) -> Scope:
         carrier: dict[str, str] = {}
@@ -131,7 +126,7 @@ class Telemetry:
         span = opened.span
         opened.ended = True
         if span.is_recording():
-            if opened.operation is not None:
+            if record["operation"] is not None:
                 span.set_attribute("gen_ai.provider.name", self._provider())
             span.set_attributes(dict(_attributes(record)))
             if _is_the_servers(record):

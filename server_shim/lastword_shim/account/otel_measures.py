@@ -53,13 +53,11 @@ class Measures:
         )
         self._models: set[str] = set()
 
-    def take(
-        self, record: Mapping[str, Any], life: Lifecycle, operation: str | None, provider: str, context: Any
-    ) -> None:
-        """Measure one request that has ended."""
-        if operation is None:
+    def take(self, record: Mapping[str, Any], life: Lifecycle, provider: str, context: Any) -> None:
+        """Measure one request that has ended, if it asked for work."""
+        if record["operation"] is None:
             return
-        common = {"gen_ai.operation.name": operation, "gen_ai.provider.name": provider}
+        common: dict[str, str] = {"gen_ai.operation.name": record["operation"], "gen_ai.provider.name": provider}
         model = self._model(record)
         if model is not None:
             common["gen_ai.request.model"] = model

@@ -51,6 +51,7 @@ class Exchange(Standing):
         self._timers = Timers(core.settings, self.life)
         self._decided: asyncio.Future[Verdict] = asyncio.get_running_loop().create_future()
         self._hang_up = asyncio.Event()
+        self.life.operation = self._in.ask.operation
         self._teller = Teller(core, scope, self._in, self._out)
         self._recorded = False
         self._hold: asyncio.TimerHandle | None = None
@@ -119,7 +120,7 @@ class Exchange(Standing):
 
     async def _admit(self, body: bytes) -> bool:
         """Take a place for the body, or for the last part of it; whether it may go on."""
-        self.life.model = self._in.ask.model
+        self.life.operation, self.life.model = self._in.ask.operation, self._in.ask.model
         self.life.stream = self._in.ask.stream if self._in.generates else None
         self.life.asked_at = self.life.clock()
         self._ticket.max_tokens = self._in.ask.max_tokens

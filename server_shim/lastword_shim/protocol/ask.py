@@ -10,7 +10,7 @@ from typing import Any, Final
 from lastword._classify import ErrorInfo, make_error
 from lastword._codes import Code
 from lastword._completeness import expected_choices
-from lastword_shim.protocol.routes import Route
+from lastword_shim.protocol.routes import OPERATIONS, Route
 from lastword_shim.protocol.wire import CHAT, COMPLETIONS, MESSAGES, OTHER, RESPONSES
 
 _MAX_TOKENS: Final = {
@@ -32,8 +32,8 @@ class Ask:
     """What the body asks for, as far as the shim needs it."""
 
     kind: str = OTHER
-    works: bool = False
-    """Whether it makes the engine work, so that limits hold for it."""
+    operation: str | None = None
+    """What it asks of the engine, as `Route` has it."""
     judged: bool = False
     """Whether it is known when its answer is whole; of `OTHER` never."""
     model: str | None = None
@@ -45,13 +45,18 @@ class Ask:
 
     @classmethod
     def before_body(cls, route: Route) -> Ask:
+    @property
+    def works(self) -> bool:
+        """Whether it makes the engine work, so that limits hold for it."""
+        return self.operation is not None
+
         """As much as the route tells; one that serves several tasks may turn out not to be judged."""
-        return cls(route.speaks, works=route.works, judged=route.judged or route.sniffed)
+        return cls(route.speaks, route.operation, judged=route.judged or route.sniffed)
 
     @classmethod
     def read(cls, route: Route, body: bytes, content_type: str) -> Ask | ErrorInfo:
         """Look at a body that is read whole; an error if it is not JSON though it says so."""
-        untold = cls(route.speaks, works=route.works, judged=route.judged)
+        untold = cls(route.speaks, route.operation, judged=route.judged)
         try:
             parsed = json.loads(body)
         except (ValueError, RecursionError) as error:
@@ -66,7 +71,7 @@ class Ask:
         model = parsed.get("model")
         return cls(
             kind=kind,
-            works=route.works,
+            operation=OPERATIONS.get(kind, route.operation) if route.sniffed else route.operation,
             judged=kind != OTHER,
             model=_name(model) if isinstance(model, str) else None,
             stream=_is_true(parsed.get("stream")),
