@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import errno
 import logging
 import resource
 import signal
 import socket
 import ssl
 import sys
-import threading
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
@@ -20,6 +18,7 @@ from typing import Any, Final
 import uvicorn
 
 from lastword_shim._asgi import Shim
+from lastword_shim._listening import BACKLOG, ListenError, end_with_stdin, listen, say_ready
 from lastword_shim._settings import Settings, SettingsError
 from lastword_shim.sidecar.address import Address, AddressError
 from lastword_shim.sidecar.engine import HttpEngine
@@ -32,7 +31,6 @@ KEEP_ALIVE: Final = 75
 """Seconds that a caller's idle connection is kept: longer than clients and balancers keep theirs, so that they close first."""
 _GRACE: Final = 3
 """Seconds that connections get to close once every request has had its last word."""
-_BACKLOG: Final = 2048
 _FEW_FILES: Final = 4096
 _READY: Final = "/lastword/ready"
 
@@ -76,13 +74,10 @@ class Service:
 
     def listen(self) -> socket.socket:
         """A socket that listens.  Raises ``StartError``."""
-        family = socket.AF_INET6 if ":" in self.host else socket.AF_INET
         try:
-            return socket.create_server((self.host, self.port), family=family, backlog=_BACKLOG)
-        except OSError as error:
-            reason = str(error.strerror or error).partition(" (while")[0]  # Python adds the address again
-            taken = "; --port takes another, 0 any free one" if error.errno == errno.EADDRINUSE else ""
-            raise StartError(f"cannot listen on {self.host} port {self.port}: {reason}{taken}") from None
+            return listen(self.host, self.port)
+        except ListenError as error:
+            raise StartError(str(error)) from None
 
 
 def run(service: Service) -> None:
@@ -116,15 +111,13 @@ class Sidecar(uvicorn.Server):
         """Listen, look at the upstream, and say both."""
         await super().startup(sockets)
         if self._service.with_stdin:
-            threading.Thread(target=self._end_with_stdin, daemon=True).start()
+            end_with_stdin(self)
         await self._health.look()
         level = logging.INFO if self._health.condition is None else logging.WARNING
         _log.log(level, "in front of %s, which %s", self._pool.address, self._health.said)
         assert sockets
-        host = f"[{self._service.host}]" if ":" in self._service.host else self._service.host
         where = sys.stderr if self._settings.records == "-" else sys.stdout
-        where.write(f"ready http://{host}:{sockets[0].getsockname()[1]}/v1\n")
-        where.flush()
+        say_ready(self._service.host, sockets[0], where=where)
 
     async def _serve_one(self, scope: Any, receive: Any, send: Any) -> None:
         if scope.get("path") == _READY:
@@ -141,10 +134,6 @@ class Sidecar(uvicorn.Server):
         if self.should_exit:
             signal.signal(sig, signal.SIG_DFL)
             signal.raise_signal(sig)
-        self.should_exit = True
-
-    def _end_with_stdin(self) -> None:
-        sys.stdin.buffer.read()
         self.should_exit = True
 
 
@@ -168,7 +157,7 @@ def _config(app: Any) -> uvicorn.Config:
         date_header=False,  # the upstream's own pass
         timeout_keep_alive=KEEP_ALIVE,
         timeout_graceful_shutdown=_GRACE,
-        backlog=_BACKLOG,
+        backlog=BACKLOG,
         ws_ping_interval=None,
     )
 

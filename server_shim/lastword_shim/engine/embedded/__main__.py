@@ -10,6 +10,7 @@ import time
 from collections.abc import Sequence
 from typing import Any, cast
 
+from lastword_shim._listening import ListenError, end_with_stdin, listen, say_ready
 from lastword_shim.engine.embedded.app import EmbeddedEngine
 from lastword_shim.engine.embedded.shapes import ENDINGS
 from lastword_shim.protocol.wire import App
@@ -44,36 +45,21 @@ def main(argv: Sequence[str] | None = None) -> None:
         from lastword_shim import Shim
 
         app = Shim(app)
-    listener = _listen(arguments.host, arguments.port)
+    try:
+        listener = listen(arguments.host, arguments.port)
+    except ListenError as error:
+        sys.exit(f"embedded engine: {error}")
     server = uvicorn.Server(uvicorn.Config(cast("Any", app), log_level="warning", timeout_graceful_shutdown=3))
-    host = f"[{arguments.host}]" if ":" in arguments.host else arguments.host
-    url = f"http://{host}:{listener.getsockname()[1]}/v1"
-    threading.Thread(target=_announce, args=(server, url), daemon=True).start()
+    threading.Thread(target=_announce, args=(server, arguments.host, listener), daemon=True).start()
     if arguments.until_stdin_closes:
-        threading.Thread(target=_exit_with_stdin, args=(server,), daemon=True).start()
+        end_with_stdin(server)
     server.run(sockets=[listener])
 
 
-def _listen(host: str, port: int) -> socket.socket:
-    try:
-        return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
-    except (OSError, OverflowError) as error:
-        reason = str(getattr(error, "strerror", None) or error).partition(" (while")[0]  # Python adds the address again
-        sys.exit(
-            f"embedded engine: cannot listen on {host} port {port}: {reason}; --port takes another, 0 any free one"
-        )
-
-
-def _announce(server: Any, url: str) -> None:
+def _announce(server: Any, host: str, listener: socket.socket) -> None:
     while not server.started and not server.should_exit:
         time.sleep(0.01)
-    sys.stdout.write(f"ready {url}\n")
-    sys.stdout.flush()
-
-
-def _exit_with_stdin(server: Any) -> None:
-    sys.stdin.buffer.read()
-    server.should_exit = True
+    say_ready(host, listener, where=sys.stdout)
 
 
 if __name__ == "__main__":
