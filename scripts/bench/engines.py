@@ -49,17 +49,10 @@ def both(say: Say, env: Mapping[str, str] | None = None) -> Iterator[dict[str, V
             say("starting vLLM twice, bare and with the shim")
             for server in servers.values():
                 server.wait_ready(lambda _: None)
-                step_back(server)
+                server.step_back()  # callers stand for other machines
             yield servers
         except RuntimeError as error:
             raise BenchError(str(error)) from error
         finally:
             for server in servers.values():
                 server.stop(gently=False)
-
-
-def step_back(server: VllmServer) -> None:
-    """Callers stand for other machines, so the engine's busy loops must not take their turns."""
-    group = Path(f"/proc/{server.process.pid}/autogroup")
-    if group.exists():
-        group.write_text("5", "utf-8")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import http.client
-import socket
 import subprocess
 import sys
 import tempfile
@@ -13,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import environments
+from tests.ports import free_port
 
 from bench import BenchError
 
@@ -39,7 +39,7 @@ def started(name: str, command: Sequence[str]) -> Iterator[tuple[int, int]]:
     Raises:
         BenchError: it does not answer.
     """
-    port = _free_port()
+    port = free_port()
     with tempfile.TemporaryFile() as log:
         argv = [part.replace("{port}", str(port)) for part in command]
         with subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log) as process:
@@ -57,13 +57,6 @@ def started(name: str, command: Sequence[str]) -> Iterator[tuple[int, int]]:
                     process.wait(10)
                 except subprocess.TimeoutExpired:
                     process.kill()
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def _answers(port: int) -> bool:

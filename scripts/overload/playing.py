@@ -49,7 +49,7 @@ def served(arm: Arm, paths: Mapping[str, str], say: Say) -> Iterator[VllmServer]
         try:
             say(f"{arm.name}: starting {arm.title}")
             server.wait_ready(lambda _: None)
-            _step_back(server)
+            server.step_back()  # the callers stand for other machines
             yield server
         finally:
             left = server.stop(gently=False)
@@ -83,13 +83,6 @@ def run(arm: Arm, calls: Sequence[Call], paths: Mapping[str, str], *, warm_up: f
         column["own_records"] = own_records(records)
     say(f"{arm.name}: {column['completed_in_time']} completed in time, {column['wasted_tokens']:,} tokens wasted")
     return Played(column, attempts, records)
-
-
-def _step_back(server: VllmServer) -> None:
-    """The callers stand for other machines, so the engine's busy loops must not take their turns."""
-    group = Path(f"/proc/{server.process.pid}/autogroup")
-    if group.exists():
-        group.write_text("5", "utf-8")
 
 
 def counters(server: VllmServer) -> dict[str, float]:

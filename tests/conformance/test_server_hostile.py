@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from tests.conformance.command import Said, cases, lastword, started
+from tests.ports import free_port
 
 from lastword.conformance._cases import API_KEY
 from lastword.conformance._results import ConformanceError
@@ -152,8 +153,7 @@ def test_a_second_ctrl_c_leaves_no_stubborn_server() -> None:
         f"os.execv(sys.executable, [sys.executable, {str(SERVERS / 'broken.py')!r}, *sys.argv[1:]])"
     )
     command = [sys.executable, "-c", stubborn, "{port}", "{upstream}", "--on-sigterm", "ignore"]
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = free_port()
     options = ("--url", f"http://127.0.0.1:{port}", "--run", "good/answer")
     with started("conformance", "server", *options, "--", *command) as process, socket.socket() as probe:
         until = time.monotonic() + 30

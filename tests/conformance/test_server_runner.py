@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import servers
 from tests.conformance.command import Said, cases, lastword, started
+from tests.ports import free_port
 
 HERE = Path(__file__).parent
 BROKEN = [sys.executable, str(HERE / "servers" / "broken.py"), "{port}", "{upstream}"]
@@ -156,8 +157,7 @@ def test_a_bare_relay_gives_the_same_report_twice(tmp_path: Path) -> None:
 
 def test_a_run_that_is_stopped_ends_the_server() -> None:
     """SIGTERM in the middle of a case: everything that was started is gone a moment later."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = free_port()
     options = ("--url", f"http://127.0.0.1:{port}", "--run", "good/answer")
     with started("conformance", "server", *options, "--", *BROKEN) as process:
         until = time.monotonic() + 30

@@ -10,7 +10,6 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from tests.live.vllm_server import VllmServer
@@ -24,13 +23,6 @@ LONG: dict[str, Any] = {"model": "m", "prompt": "hello", "max_tokens": 1900, "mi
 
 def chat(text: str = "hi", **more: Any) -> dict[str, Any]:
     return {"model": "m", "messages": [{"role": "user", "content": text}], "max_tokens": 8, "ignore_eos": True, **more}
-
-
-def step_back(server: VllmServer) -> None:
-    """Let the engine's busy loops leave the test its turns: on two cores they take them all, and it sees seconds pass."""
-    group = Path(f"/proc/{server.process.pid}/autogroup")
-    if group.exists() and not group.read_text("utf-8").strip().endswith("nice 5"):
-        group.write_text("5", "utf-8")
 
 
 @contextmanager
@@ -120,7 +112,7 @@ class Asking:
 
 
 def started(server: VllmServer, *, stream: bool, **more: Any) -> Asking:
-    """A long completion that the engine is generating by now; `step_back` first if it must not end too soon."""
+    """A long completion that the engine is generating by now; let it `step_back` first if it must not end too soon."""
     before = server.metric("vllm:generation_tokens_total")
     asking = Asking(server, {**LONG, "stream": stream, **more})
     server.wait_for(lambda: server.metric("vllm:generation_tokens_total") > before + 5, "generation", 20)

@@ -11,7 +11,7 @@ from contextlib import closing
 from typing import Any
 
 import pytest
-from tests.live.asking import CHAT, LONG, Asking, ask, chat, frozen, read, step_back
+from tests.live.asking import CHAT, LONG, Asking, ask, chat, frozen, read
 from tests.live.conftest import Say, serve
 from tests.live.vllm_server import VllmServer
 from tests.shim.wire import Answer, conforms
@@ -32,7 +32,7 @@ def keyed(launch_vllm: Callable[..., VllmServer], say: Say) -> Iterator[VllmServ
 @pytest.fixture(autouse=True)
 def records_conform(keyed: VllmServer) -> Iterator[None]:
     """And no key is in a record or in the log."""
-    step_back(keyed)
+    keyed.step_back()
     keyed.wait_idle()
     before = len(keyed.records())
     yield

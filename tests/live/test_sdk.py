@@ -8,7 +8,7 @@ import signal
 from typing import Any
 
 import pytest
-from tests.live.asking import LONG, step_back
+from tests.live.asking import LONG
 from tests.live.vllm_server import VllmServer
 
 from lastword import (
@@ -39,7 +39,7 @@ IMPOSSIBLE: dict[str, Any] = {"structured_outputs": {"regex": "(((("}}
 @pytest.fixture
 def client(vllm: VllmServer) -> Any:
     """A client that would retry if it were let."""
-    step_back(vllm)
+    vllm.step_back()
     vllm.wait_idle()
     with Client(base_url=vllm.base_url, retry=RetryPolicy(max_attempts=3)) as client:
         yield client
@@ -138,7 +138,7 @@ def test_a_deadline_ends_both_sides(vllm: VllmServer, client: Client) -> None:
 def test_a_server_that_goes_away_is_never_taken_for_an_answer(fresh_vllm: VllmServer) -> None:
     """A stopped engine is silence that a timer ends; a killed server is a cut stream.  What came before is kept."""
     server = fresh_vllm
-    step_back(server)
+    server.step_back()
     timeouts = Timeouts(first_token=30, idle=3, total=60)
     with Client(base_url=server.base_url, timeouts=timeouts, retry=RetryPolicy(max_attempts=3)) as client:
         stream = client.completions.create(**{**ENDLESS, "n": 3}, stream=True)

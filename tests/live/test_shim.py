@@ -9,7 +9,7 @@ from typing import Any
 
 import openai
 import pytest
-from tests.live.asking import CHAT, COMPLETIONS, LONG, Asking, ask, chat, connected, started, step_back
+from tests.live.asking import CHAT, COMPLETIONS, LONG, Asking, ask, chat, connected, started
 from tests.live.vllm_server import VllmServer
 from tests.shim.wire import conforms
 
@@ -20,7 +20,7 @@ GENERATED = "vllm:generation_tokens_total"
 @pytest.fixture(autouse=True)
 def records_conform(vllm: VllmServer) -> Any:
     """Each test begins with an idle server, and all of its records obey the schema."""
-    step_back(vllm)
+    vllm.step_back()
     vllm.wait_idle()
     before = len(vllm.records())
     yield

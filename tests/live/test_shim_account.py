@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from tests.live.asking import CHAT, LONG, ask, chat, connected, started, step_back
+from tests.live.asking import CHAT, LONG, ask, chat, connected, started
 from tests.live.conftest import StartVllm
 from tests.live.vllm_server import VllmServer
 from tests.shim.otlp import Receiver, receiving
@@ -28,7 +28,7 @@ def clock(vllm: VllmServer) -> dict[str, float]:
 def idle(request: pytest.FixtureRequest) -> None:
     if "vllm" in request.fixturenames:
         vllm: VllmServer = request.getfixturevalue("vllm")
-        step_back(vllm)
+        vllm.step_back()
         vllm.wait_idle()
 
 

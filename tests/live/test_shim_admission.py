@@ -10,7 +10,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from tests.live.asking import CHAT, COMPLETIONS, LONG, Asking, ask, chat, frozen, step_back
+from tests.live.asking import CHAT, COMPLETIONS, LONG, Asking, ask, chat, frozen
 from tests.live.conftest import Say, serve
 from tests.live.vllm_server import VllmServer
 from tests.shim.wire import Answer, conforms
@@ -41,7 +41,7 @@ def bounded(launch_vllm: Callable[..., VllmServer], unfit: VllmServer, say: Say)
 
 @pytest.fixture(autouse=True)
 def records_conform(bounded: VllmServer) -> Iterator[None]:
-    step_back(bounded)
+    bounded.step_back()
     bounded.wait_idle()
     before = len(bounded.records())
     yield

@@ -10,7 +10,7 @@ import time
 from typing import Any
 
 import pytest
-from tests.live.asking import LONG, Asking, ask, chat, connected, read, started, step_back
+from tests.live.asking import LONG, Asking, ask, chat, connected, read, started
 from tests.live.vllm_server import VllmServer
 from tests.shim.wire import conforms
 
@@ -29,7 +29,7 @@ def records_conform(server: VllmServer, count: int) -> list[dict[str, Any]]:
 def test_an_engine_that_falls_silent_and_then_dies(fresh_vllm: VllmServer) -> None:
     """SIGSTOP: /health stays 200, so limits must end what runs and what waits; then SIGCONT, and SIGKILL in mid-stream."""
     server = fresh_vllm
-    step_back(server)
+    server.step_back()
     whole, stream = started(server, stream=False, n=3), started(server, stream=True, n=3)
     server.signal_engine(signal.SIGSTOP)
     begun = time.monotonic()
@@ -83,7 +83,7 @@ def gone(server: VllmServer, within: float) -> None:
 def test_sigterm_without_time_to_finish(fresh_vllm: VllmServer, _round: int) -> None:
     """Bare vLLM: silence for ever in nine of thirteen runs, a false success in one.  So this is done again and again."""
     server = fresh_vllm
-    step_back(server)
+    server.step_back()
     whole, stream = (Asking(server, {**LONG, "stream": stream, "n": 3}) for stream in (False, True))
     assert stream.begun.wait(20)
     engine = server.engine_pid()
@@ -109,7 +109,7 @@ def test_sigterm_with_time_to_finish(fresh_vllm: VllmServer, frozen: bool, _roun
     """Open requests finish, new ones are refused at once; with an engine that does nothing any more they are ended."""
     server = fresh_vllm
     if frozen:
-        step_back(server)
+        server.step_back()
     length = {} if frozen else {"max_tokens": 700, "min_tokens": 700}  # under two seconds on an idle machine
     whole, stream = started(server, stream=False, **length), started(server, stream=True, **length)
     if frozen:

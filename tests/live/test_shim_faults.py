@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.live.asking import CHAT, COMPLETIONS, LONG, ask, chat, step_back
+from tests.live.asking import CHAT, COMPLETIONS, LONG, ask, chat
 from tests.live.conftest import Say, serve
 from tests.live.vllm_server import VllmServer
 from tests.shim.wire import Answer, conforms
@@ -49,7 +49,7 @@ def faulty(launch_vllm: Callable[..., VllmServer], say: Say) -> Iterator[VllmSer
 @pytest.fixture(autouse=True)
 def records_conform(faulty: VllmServer) -> Iterator[None]:
     """All records obey the schema, and none has a key or a prompt in it; nor does the log."""
-    step_back(faulty)
+    faulty.step_back()
     faulty.wait_idle()
     before = len(faulty.records())
     yield

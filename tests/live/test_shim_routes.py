@@ -14,7 +14,7 @@ from typing import Any
 import anthropic
 import openai
 import pytest
-from tests.live.asking import CHAT, COMPLETIONS, LONG, Asking, ask, chat, read, step_back
+from tests.live.asking import CHAT, COMPLETIONS, LONG, Asking, ask, chat, read
 from tests.live.conftest import Say, serve
 from tests.live.vllm_server import VllmServer
 from tests.shim.events import MESSAGES, RESPONSES, last_word, read_events
@@ -47,7 +47,7 @@ def every(launch_vllm: Callable[..., VllmServer], say: Say) -> Iterator[VllmServ
 
 @pytest.fixture(autouse=True)
 def one_record_each(every: VllmServer) -> Iterator[None]:
-    step_back(every)
+    every.step_back()
     every.wait_idle()
     before = len(every.records())
     yield

@@ -15,7 +15,6 @@ from typing import Any
 
 import environments  # scripts/scoreboard
 import pytest
-from tests.live.asking import step_back
 from tests.live.vllm_server import ROOT, VllmServer
 from tests.sidecar.process import Running, asking, get, last_event, left_alone, sidecar, started_server, until
 
@@ -113,7 +112,7 @@ def test_an_engine_that_is_killed_and_comes_back() -> None:
 @pytest.mark.fresh(shim=False, args=("--enable-per-request-metrics",))
 def test_in_front_of_vllm(fresh_vllm: VllmServer, tmp_path: Path) -> None:
     """Times by its own clock, its keep-alive survived, callers that leave, words put right, and its process killed."""
-    step_back(fresh_vllm)
+    fresh_vllm.step_back()
     file = tmp_path / "records.jsonl"
     with sidecar(fresh_vllm.root_url, LASTWORD_RECORDS=str(file)) as server:
         usage = {"stream": True, "stream_options": {"include_usage": True}}

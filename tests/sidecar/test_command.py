@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from tests.conformance.command import lastword, started
+from tests.ports import free_port
 from tests.sidecar.process import Running, asking, engine, get, last_event, sidecar, until
 from typer.testing import CliRunner, Result
 
@@ -102,8 +103,7 @@ def test_check_looks_once() -> None:
 
 def test_it_starts_without_its_upstream_and_says_so() -> None:
     """And recovers without being started again once that is there."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = free_port()
     with sidecar(f"http://127.0.0.1:{port}") as server:
         server.wait_for("which does not answer: ")
         assert any("settings: defaults" in line for line in server.said)
