@@ -31,6 +31,8 @@ class Counting:
     def refresh(self, ticket: Ticket) -> bool:
         return True
 
+    async def release(self, ticket: Ticket) -> None: ...
+
     def restate(self, error: ErrorInfo, ticket: Ticket) -> ErrorInfo:
         return error
 

@@ -11,6 +11,7 @@ from tests.shim.apps import CHAT, App, Message, Scope
 from tests.shim.wire import Answer, recording
 
 from lastword_shim import Settings, Shim
+from lastword_shim.engine import Engine
 
 
 async def answered(
@@ -19,6 +20,7 @@ async def answered(
     *,
     path: str = CHAT,
     headers: Mapping[str, str] | None = None,
+    engine: Engine | None = None,
     **settings: Any,
 ) -> tuple[Answer, dict[str, Any]]:
     """POST as a server hands it over, by a client that stays, and leave no task behind."""
@@ -41,7 +43,7 @@ async def answered(
         left.append(message)
         await asyncio.sleep(0)
 
-    shim = Shim(app, settings=Settings(**settings))
+    shim = Shim(app, settings=Settings(**settings), engine=engine)
     records: list[dict[str, Any]] = []
     with recording(shim, records):
         async with asyncio.timeout(10):

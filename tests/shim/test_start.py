@@ -203,6 +203,9 @@ async def test_what_an_engine_said_that_is_dead_by_now_is_its_death(vllm: Any) -
     assert engine.restate(refused, Ticket("x")) is refused
 
 
+async def abort(_: str) -> None: ...
+
+
 @pytest.mark.anyio
 async def test_tokens_of_another_request_of_the_same_id_are_not_counted(vllm: Any) -> None:
     """A body of the Responses API names its own id, and nothing keeps two from naming the same."""
@@ -219,7 +222,7 @@ async def test_tokens_of_another_request_of_the_same_id_are_not_counted(vllm: An
         yield types.SimpleNamespace(outputs=[types.SimpleNamespace(index=0, token_ids=[1, 2, 3])], metrics=None)
 
     processor = types.SimpleNamespace(request_states=states, external_req_ids=external)
-    client = types.SimpleNamespace(generate=generate, output_processor=processor)
+    client = types.SimpleNamespace(generate=generate, abort=abort, output_processor=processor)
     engine = vllm.VllmEngine(types.SimpleNamespace(engine_client=client))
     engine.attach(None)
 
@@ -254,7 +257,7 @@ async def test_what_a_dead_engine_had_made_is_counted(vllm: Any) -> None:
         raise RuntimeError("dead")
 
     processor = types.SimpleNamespace(request_states=states, external_req_ids={"a": ["in-a"]})
-    client = types.SimpleNamespace(generate=generate, output_processor=processor)
+    client = types.SimpleNamespace(generate=generate, abort=abort, output_processor=processor)
     engine = vllm.VllmEngine(types.SimpleNamespace(engine_client=client))
     engine.attach(None)
     ticket = Ticket("a")

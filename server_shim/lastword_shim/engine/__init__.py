@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 from lastword._classify import ErrorInfo, make_error
 from lastword._codes import Code
 from lastword_shim.admission.refusals import Refusal as Refusal
+from lastword_shim.protocol.private import Secrets
 
 if TYPE_CHECKING:
     from lastword_shim._settings import Settings
@@ -49,6 +50,8 @@ class Ticket:
     sequences: int = 0
     finish_reasons: set[str] = field(default_factory=set)
     """The engine's own words for how its generations ended; an answer's protocol may have none for some of them."""
+    secrets: Secrets = field(default_factory=Secrets)
+    """What of the caller's is struck out of the log."""
     notes: dict[str, Any] = field(default_factory=dict)
     """The engine adapter's own: what it needs to find the request again."""
 
@@ -171,6 +174,9 @@ class Engine(Protocol):
 
     def refresh(self, ticket: Ticket) -> bool:
         """Bring the ticket's counts up to date between outputs; False if this engine cannot."""
+
+    async def release(self, ticket: Ticket) -> None:
+        """Let it make no more for this exchange, whatever the application, which has been stopped, has left at work."""
 
     def restate(self, error: ErrorInfo, ticket: Ticket) -> ErrorInfo:
         """An error that the engine's application answered with, put better where this engine's words mislead."""

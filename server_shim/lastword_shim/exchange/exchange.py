@@ -33,6 +33,9 @@ from lastword_shim.protocol.wire import App, Message, Receive, Scope, Send
 if TYPE_CHECKING:
     from lastword_shim._core import Core
 
+TURN: Final = 64
+"""Sends after which an application that waits for nothing else lets others have their turn.  Not after each: one that is
+cancelled in a send drops what it reads from without closing it."""
 _log: Final = logging.getLogger("lastword_shim")
 
 
@@ -48,12 +51,13 @@ class Exchange(Standing):
             self._in.request_id, self._in.attempt, self._in.path, self._ticket, deadline_ms=self._in.deadline_ms
         )
         self._out = Outbound(send, self._ticket, request_id=self._in.request_id, on_content=self.life.content)
+        self.life.operation = self._in.ask.operation
         self._timers = Timers(core.settings, self.life)
         self._decided: asyncio.Future[Verdict] = asyncio.get_running_loop().create_future()
         self._hang_up = asyncio.Event()
-        self.life.operation = self._in.ask.operation
         self._teller = Teller(core, scope, self._in, self._out)
         self._recorded = False
+        self._sends = 0
         self._hold: asyncio.TimerHandle | None = None
         self._side = SideTasks(self._client_left)
         self._task: asyncio.Task[Any] | None = None
@@ -97,7 +101,7 @@ class Exchange(Standing):
             self._out.close()
             self._teller.told = self._teller.told or unexpected(error, self._in.request_id, secrets=self._in.secrets)
             self._record(self._decided.result() if self._decided.done() else Verdict(by_engine=False))
-            await stop(inner, self._hang_up, self._in.request_id)
+            await self._stop(inner)
             raise
         finally:
             if self._hold is not None:
@@ -135,8 +139,10 @@ class Exchange(Standing):
         self._decide(Verdict(error=error, by_engine=False))
 
     async def _send(self, message: Message) -> None:
+        self._sends += 1
+        if self._sends % TURN == 0:
+            await asyncio.sleep(0)
         if self._decided.done():
-            await asyncio.sleep(0)  # for one that waits for nothing else would let nobody stop it
             return
         if message["type"] == "http.response.start" and self._out.reading is None:
             self._out.open(message, self._in.ask)
@@ -226,7 +232,7 @@ class Exchange(Standing):
             self.life.ended_at = self.life.clock()
             self._record(verdict)
             self._in.entry.leave(answered=True)
-            await let_go(inner, self._hang_up, self._in.request_id)
+            await let_go(inner, self._hang_up, self._in.request_id, secrets=self._in.secrets)
             return
         inner.add_done_callback(lambda _: self._in.entry.leave())
         if verdict.gone:
@@ -235,9 +241,14 @@ class Exchange(Standing):
             self._hang_up.set()  # the engine stops at once, however long the client takes to hear of it
             await self._teller.tell(verdict)
         self.life.ended_at = self.life.clock()  # what the application still does is not the client's time
-        await stop(inner, self._hang_up, self._in.request_id)
+        await self._stop(inner)
         self.life.stopped_at = self.life.clock()
         self._record(verdict)
+
+    async def _stop(self, inner: asyncio.Task[None]) -> None:
+        await stop(inner, self._hang_up, self._in.request_id)
+        if self._core.engine is not None and not self._in.ask.background:
+            await self._core.engine.release(self._ticket)
 
     async def _end_now(self) -> None:
         """The server cancels what runs.  What can be said without waiting for the client is still said."""

@@ -38,18 +38,20 @@ class Ask:
     """Whether it is known when its answer is whole; of `OTHER` never."""
     model: str | None = None
     stream: bool = False
+    background: bool = False
+    """Whether it is meant to go on after its answer, whoever listens (Responses)."""
     choices: int = 1
     max_tokens: int | None = None
     whole_is_judged: bool = True
     """False on a route that serves other tasks too, whose whole answers look otherwise."""
 
-    @classmethod
-    def before_body(cls, route: Route) -> Ask:
     @property
     def works(self) -> bool:
         """Whether it makes the engine work, so that limits hold for it."""
         return self.operation is not None
 
+    @classmethod
+    def before_body(cls, route: Route) -> Ask:
         """As much as the route tells; one that serves several tasks may turn out not to be judged."""
         return cls(route.speaks, route.operation, judged=route.judged or route.sniffed)
 
@@ -75,6 +77,7 @@ class Ask:
             judged=kind != OTHER,
             model=_name(model) if isinstance(model, str) else None,
             stream=_is_true(parsed.get("stream")),
+            background=kind == RESPONSES and _is_true(parsed.get("background")),
             choices=expected_choices(parsed),
             max_tokens=_explicit(parsed, _MAX_TOKENS.get(kind, ())),
             whole_is_judged=not route.sniffed,

@@ -81,6 +81,10 @@ class VllmEngine:
         """Count what the output processor holds, which is ahead of what has been handed out."""
         return self._generations.refresh(ticket)
 
+    async def release(self, ticket: Ticket) -> None:
+        """Abort what the application has left at work."""
+        await self._generations.release(ticket)
+
     def explain(self, error: BaseException) -> ErrorInfo | None:
         """As vLLM's own handlers would have answered."""
         return words.explain(error)

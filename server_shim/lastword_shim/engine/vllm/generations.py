@@ -106,10 +106,20 @@ class Generations:
                     raise VLLMValidationError(str(refused), parameter="max_tokens", value=value) from refused
             if not beam:
                 ticket.effective_max_tokens = getattr(sampling_params, "max_tokens", None)
-        return self._observe(outputs, ticket, sampling_params, request_id, beam=beam)
+        mark, open_ones = object(), ticket.notes.setdefault("open", {})
+        observed = self._observe(outputs, ticket, sampling_params, request_id, mark, beam=beam)
+        open_ones[mark] = (request_id, observed)
+        return observed
 
     async def _observe(
-        self, outputs: AsyncGenerator[Any, None], ticket: Ticket, params: Any, request_id: str, *, beam: bool
+        self,
+        outputs: AsyncGenerator[Any, None],
+        ticket: Ticket,
+        params: Any,
+        request_id: str,
+        mark: object,
+        *,
+        beam: bool,
     ) -> AsyncGenerator[Any, None]:
         counts: dict[tuple[str, int], int] = ticket.notes.setdefault("counts", {})
         ticket.notes.setdefault("handed_at", time.monotonic())
@@ -144,6 +154,8 @@ class Generations:
             self._pending.pop(id(ticket), None)
             self._let_go(request_id, ticket)
             await outputs.aclose()  # ours is closed where vLLM's was to be: that aborts the request
+            await self._abort(request_id, holders=0)  # it knows of no choices while it is still handing them over
+            ticket.notes["open"].pop(mark, None)
 
     def _let_go(self, request_id: str, ticket: Ticket) -> None:
         """From now on what the engine knows under this id is somebody else's."""
@@ -154,6 +166,28 @@ class Generations:
         if not self._holders[request_id]:
             del self._holders[request_id]
             self._shared.discard(request_id)
+
+    async def release(self, ticket: Ticket) -> None:
+        """Close what the application has left open.
+
+        A stream that is cancelled while it sends drops its generator without closing it, and until the interpreter
+        happens to collect that, vLLM generates for nobody.
+        """
+        open_ones: dict[object, tuple[str, AsyncGenerator[Any, None]]] = ticket.notes.get("open", {})
+        for request_id, observed in list(open_ones.values()):
+            try:
+                await observed.aclose()
+            except RuntimeError:  # somebody is reading it: the application has not stopped
+                await self._abort(request_id, holders=1)
+        open_ones.clear()
+
+    async def _abort(self, request_id: str, *, holders: int) -> None:
+        """What the engine still knows under this id, unless more than these have it: a body may name its own."""
+        if self._external and request_id in self._external and self._holders.get(request_id, 0) == holders:
+            try:
+                await self._client.abort(request_id)
+            except Exception as error:  # noqa: BLE001 (the exchange has ended, whatever it was)
+                _log.error("request_id=%s vLLM does not abort it (%s)", request_id, type(error).__name__)
 
     def _scheduler_stats(self, stats: Any) -> None:
         """Told after each step: how many wait tells which do, for they are taken in order."""
@@ -180,5 +214,5 @@ def _tokens(state: Any) -> int:
 def _note(error: Exception, ticket: Ticket | None) -> None:
     """Log what vLLM will have shortened by the time that it answers; not what is the caller's own mistake."""
     if ticket is not None and not isinstance(error, VLLMClientError):
-        where = loggable_traceback(error)
+        where = loggable_traceback(error, ticket.secrets)
         _log.error("request_id=%s the engine raised %s\n%s", ticket.request_id, type(error).__name__, where)
