@@ -20,8 +20,8 @@ from typing import Final
 
 from lastword import __version__
 from lastword._codes import CONTRACT_VERSION
+from lastword._command_error import CommandError
 from lastword._contract import contract_root, load
-from lastword.conformance._results import ConformanceError
 
 SOURCE: Final = "SOURCE"
 _ALWAYS: Final = ("README.md", "package.json", "LICENSE")  # npm packs these without being told
@@ -53,16 +53,14 @@ class Copy:
 
 
 def export(target: Path, *, force: bool = False) -> int:
-    """Write the contract to ``target`` and give the number of its files; ``ConformanceError`` if that cannot be.
+    """Write the contract to ``target`` and give the number of its files; ``CommandError`` if that cannot be.
 
     What was there is replaced at the last moment, in one step: whoever looks sees the old state or the new one.
     """
     try:
         target = Path(os.path.realpath(target))  # a link stays, and what it leads to is replaced
     except FileNotFoundError as error:
-        raise ConformanceError(
-            f"{target}: the working directory is gone; give a whole path from another one"
-        ) from error
+        raise CommandError(f"{target}: the working directory is gone; give a whole path from another one") from error
     _check_target(target, force=force)
     files = packaged_files()
     source = f"contract: {CONTRACT_VERSION}\norigin: {_origin()}\nsha256: {tree_hash(files)}\n"
@@ -75,21 +73,21 @@ def export(target: Path, *, force: bool = False) -> int:
         finally:
             shutil.rmtree(beside, ignore_errors=True)
     except OSError as error:
-        raise ConformanceError(f"{target}: the contract cannot be written there: {error.strerror}") from error
+        raise CommandError(f"{target}: the contract cannot be written there: {error.strerror}") from error
     return len(files) + 1
 
 
 def inspect(directory: Path) -> Copy:
     """Hold a directory against its own ``SOURCE`` and against the contract of this package."""
     if not directory.is_dir():
-        raise ConformanceError(f"{directory}: no such directory")
+        raise CommandError(f"{directory}: no such directory")
     try:
         found = {path.relative_to(directory).as_posix(): _content(path) for path in _walk(directory)}
     except OSError as error:
-        raise ConformanceError(f"{directory}: cannot be read: {error.strerror}") from error
+        raise CommandError(f"{directory}: cannot be read: {error.strerror}") from error
     source = _parse(found.pop(SOURCE, b""))
     if not source and not {"VERSION", "registry.json"} & found.keys():
-        raise ConformanceError(f"{directory}: this is no contract: it has neither {SOURCE} nor VERSION")
+        raise CommandError(f"{directory}: this is no contract: it has neither {SOURCE} nor VERSION")
     version = found.get("VERSION", b"").decode("utf-8", "replace").strip() or source.get("contract", "")
     intact = source["sha256"] == tree_hash(found) if "sha256" in source else None
     if version != CONTRACT_VERSION:
@@ -158,22 +156,22 @@ def _parse(source: bytes) -> dict[str, str]:
 def _check_target(target: Path, *, force: bool) -> None:
     root = contract_root()
     if isinstance(root, Path) and (target == root.resolve() or root.resolve() in target.parents):
-        raise ConformanceError(f"{target}: that is where the contract itself lives; give another directory")
+        raise CommandError(f"{target}: that is where the contract itself lives; give another directory")
     here = Path(os.path.realpath("."))
     if here == target or target in here.parents:
-        raise ConformanceError(f"{target}: the working directory lies in it; give a new one, such as vendor/contract")
+        raise CommandError(f"{target}: the working directory lies in it; give a new one, such as vendor/contract")
     if target.exists() and not target.is_dir():
-        raise ConformanceError(f"{target}: that is no directory")
+        raise CommandError(f"{target}: that is no directory")
     try:
         inside = {each.name for each in target.iterdir()} if target.exists() else set()
     except OSError as error:
-        raise ConformanceError(f"{target}: cannot be read: {error.strerror}") from error
+        raise CommandError(f"{target}: cannot be read: {error.strerror}") from error
     if not inside:
         return
     if not {SOURCE, "VERSION", "registry.json"} <= inside:
-        raise ConformanceError(f"{target}: it is not empty and holds no exported contract; give another directory")
+        raise CommandError(f"{target}: it is not empty and holds no exported contract; give another directory")
     if not force:
-        raise ConformanceError(f"{target}: there is a contract already; --force replaces it and all that is in it")
+        raise CommandError(f"{target}: there is a contract already; --force replaces it and all that is in it")
 
 
 def _write(directory: Path, files: Mapping[str, bytes]) -> None:

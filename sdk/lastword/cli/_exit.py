@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import typer
 
-from lastword.conformance._results import ConformanceError
+from lastword._command_error import CommandError
 from lastword.conformance.show._printable import printable
 
 
@@ -35,7 +35,7 @@ def ends_well() -> Iterator[None]:
             signal.signal(each, _end)
     try:
         yield
-    except ConformanceError as error:
+    except CommandError as error:
         print(f"lastword: {printable(str(error))}", file=sys.stderr)
         raise typer.Exit(2) from error
     except OSError as error:

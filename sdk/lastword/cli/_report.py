@@ -17,8 +17,8 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
+from lastword._command_error import CommandError
 from lastword.cli._exit import ends_well
-from lastword.conformance._results import ConformanceError
 from lastword.conformance.show._files import check_writable, write
 from lastword.conformance.show._printable import printable
 from lastword.report._account import Account
@@ -94,7 +94,7 @@ def report(
     """
     with ends_well():
         if not files:
-            raise ConformanceError("RECORDS is missing: lastword report records.jsonl")
+            raise CommandError("RECORDS is missing: lastword report records.jsonl")
         files, before = _expanded(files), _expanded(before or [])
         _check(files, before, html)
         period = _time(since, "--since"), _time(until, "--until")
@@ -105,7 +105,7 @@ def report(
         empty = [group for group, account in zip(groups, accounts, strict=True) if account.is_empty]
         if empty:
             where = ", ".join(named(each) for each in empty[0])
-            raise ConformanceError(f"no record of work in {where}{_hint(read, period)}")
+            raise CommandError(f"no record of work in {where}{_hint(read, period)}")
         about = [_about(group, account, reading) for group, (account, reading) in zip(groups, read, strict=True)]
         if html is not None:
             from lastword.report._page import page
@@ -124,21 +124,21 @@ def _expanded(given: Sequence[str]) -> list[str]:
 def _check(files: Sequence[str], before: Sequence[str], html: Path | None) -> None:
     given = [*files, *before]
     if missing := [path for path in given if not exists(path)]:
-        raise ConformanceError(f"{missing[0]}: no such file")
+        raise CommandError(f"{missing[0]}: no such file")
     if mixed := [path for path in files if any(same_history(path, each) for each in before)]:
-        raise ConformanceError(
+        raise CommandError(
             f"{mixed[0]} belongs to the files of --before: put their pattern in quotes, --before '{before[0]}*'"
         )
     if given.count(STDIN) > 1:
-        raise ConformanceError("standard input can be read once only")
+        raise CommandError("standard input can be read once only")
     if html is None:
         return
     if any(path != STDIN and os.path.realpath(path) == os.path.realpath(html) for path in given):
-        raise ConformanceError(f"--html {html} would take the place of the records")
+        raise CommandError(f"--html {html} would take the place of the records")
     try:
         check_writable(html)
     except OSError as error:
-        raise ConformanceError(f"{html} cannot be written: {error.strerror}") from error
+        raise CommandError(f"{html} cannot be written: {error.strerror}") from error
 
 
 def _time(given: str | None, option: str) -> datetime | None:
@@ -150,9 +150,7 @@ def _time(given: str | None, option: str) -> datetime | None:
             return datetime.now(UTC) - timedelta(**{_UNITS[ago["unit"]]: float(ago["number"])})
         found = datetime.fromisoformat(given.strip())
     except (ValueError, OverflowError):
-        raise ConformanceError(
-            f"{option} {given!r} is no time: 2026-01-01T18:00, 2026-01-01, or 90m, 2h, 1d ago"
-        ) from None
+        raise CommandError(f"{option} {given!r} is no time: 2026-01-01T18:00, 2026-01-01, or 90m, 2h, 1d ago") from None
     return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
 
 

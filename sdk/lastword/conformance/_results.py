@@ -8,10 +8,12 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final, Literal, Protocol
 
+from lastword._command_error import CommandError
+
 Kind = Literal["client", "server"]
 
 
-class ConformanceError(Exception):
+class ConformanceError(CommandError):
     """The suite could not run, or cannot tell what is wanted of it; the message says why and what to do."""
 
 
