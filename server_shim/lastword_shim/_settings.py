@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from lastword_shim.account.sink import open_for_lines
+from lastword_shim._appending import open_for_lines
 
 PREFIX = "LASTWORD_"
 _LEAST_RECORDS_BYTES = 4096  # room for a record, whatever is in it

@@ -19,15 +19,13 @@ from contextlib import suppress
 from itertools import count
 from typing import Final, Protocol
 
+from lastword_shim._appending import open_for_lines
+
 try:
     import fcntl
 except ImportError:  # not POSIX: one process a file
     fcntl = None  # type: ignore[assignment]
 
-_MODE: Final = 0o640
-_FLAGS: Final = (
-    os.O_APPEND | os.O_CREAT | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0)  # a pipe must not keep us
-)
 _DESCRIPTOR: Final = re.compile(r"/dev/fd/|/proc/[^/]+/(?:task/[^/]+/)?fd/")
 _MOST_LINKS: Final = 40
 LOCK_PATIENCE: Final = 1.0
@@ -160,20 +158,6 @@ class FileSink:
             os.replace(path, f"{path}.1")
         else:
             os.unlink(path)
-
-
-def open_for_lines(path: str) -> int:
-    """A descriptor to append lines to ``path``, which is made if it is not there.
-
-    Raises:
-        OSError: it cannot be.
-    """
-    try:
-        return os.open(
-            path, os.O_RDWR | _FLAGS, _MODE
-        )  # to see how the last line ends, and to need no reader of a pipe
-    except PermissionError:
-        return os.open(path, os.O_WRONLY | _FLAGS, _MODE)
 
 
 def _names_a_descriptor(path: str) -> bool:
