@@ -118,7 +118,7 @@ class Observed:
     def _open(self) -> int:
         core = self.shim._core
         assert core is not None
-        return len(core.drain)
+        return len(core.register)
 
     def _left(self) -> tuple[int, int]:
         return len(asyncio.all_tasks()), len(os.listdir("/dev/fd"))

@@ -15,6 +15,7 @@ from lastword_shim.admission.estimate import Rate
 from lastword_shim.admission.places import Places
 from lastword_shim.engine import Engine
 from lastword_shim.exchange.drain import Drain
+from lastword_shim.exchange.register import Register
 from lastword_shim.protocol.wire import Headers, Message, Receive, Scope, Send
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ class Core:
     """One process's settings, limits, accounts and engine."""
 
     settings: Settings
+    register: Register
     drain: Drain
     places: Places
     rate: Rate
@@ -42,8 +44,10 @@ class Core:
         Raises:
             SettingsError: OpenTelemetry is asked for and cannot be had.
         """
-        known = metrics()
-        core = cls(settings, Drain(), Places(Bounds.of(settings)), Rate(), known, Recorder(None, known))
+        known, register = metrics(), Register()
+        core = cls(
+            settings, register, Drain(register), Places(Bounds.of(settings)), Rate(), known, Recorder(None, known)
+        )
         core.telemetry = _telemetry(core) if settings.otel else None
         core.recorder = Recorder(
             settings.records,

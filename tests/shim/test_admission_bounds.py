@@ -194,7 +194,7 @@ async def test_the_engines_queue_has_a_bound_in_tokens_too() -> None:
         refused = await server.ask({"length": 60})
         assert refused.error["code"] == "queue_overloaded"
         assert refused.error["details"]["prompt_tokens"] == 60
-        server.shim._core.drain._open.copy().pop()._ticket.produced(1)  # type: ignore[union-attr]
+        server.shim._core.register._open.copy().pop()._ticket.produced(1)  # type: ignore[union-attr]
         second = await asked(server, app, 2, body={"length": 60})
         app.go.set()
         assert {(await first).status, (await second).status} == {200}

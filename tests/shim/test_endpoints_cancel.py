@@ -86,7 +86,7 @@ async def test_an_upload_is_ended_too() -> None:
 
 async def until_blocked(server: Server, app: Guarded) -> None:
     """Every buffer on the way to the client is full."""
-    (exchange,) = server.shim._core.drain  # type: ignore[union-attr]
+    (exchange,) = server.shim._core.register  # type: ignore[union-attr]
     tokens = -1
     async with asyncio.timeout(5):
         while not exchange.is_blocked or app.tokens != tokens:

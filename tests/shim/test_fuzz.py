@@ -173,7 +173,7 @@ async def play(scope: Scope, steps: list[Any], wire: Wire, limits: dict[str, Any
                 await asyncio.wait(left, timeout=0.05)
     (record,) = records
     places = shim._core.places  # type: ignore[union-attr]
-    assert (len(shim._core.drain), places.inside, places.waiting) == (0, 0, 0)  # type: ignore[union-attr]
+    assert (len(shim._core.register), places.inside, places.waiting) == (0, 0, 0)  # type: ignore[union-attr]
     return record
 
 

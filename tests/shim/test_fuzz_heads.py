@@ -56,5 +56,5 @@ async def test_heads_of_any_kind_leave_the_server_in_order() -> None:
         assert answer.body == good
         assert all(re.fullmatch(r"[\w.:-]{1,128}", record["request_id"]) for record in server.records)
         async with asyncio.timeout(3):
-            while len(server.shim._core.drain):  # type: ignore[union-attr]
+            while len(server.shim._core.register):  # type: ignore[union-attr]
                 await asyncio.sleep(0.01)

@@ -233,7 +233,7 @@ async def test_a_timer_and_a_cancellation_are_told_in_its_words() -> None:
     assert (data["error"]["code"], data["error"]["type"]) == ("generation_stalled", "timeout_error")
     async with serving(app) as server, server.connect(path=MESSAGES) as (reader, _):
         await reader.readuntil(b'"lo"')
-        (exchange,) = server.shim._core.drain._open  # type: ignore[union-attr]
+        (exchange,) = server.shim._core.register._open  # type: ignore[union-attr]
         exchange.cancel()
         rest = await reader.read()
     sent = json.loads(rest.split(b"data: ")[-1].split(b"\n")[0])

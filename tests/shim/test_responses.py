@@ -199,7 +199,7 @@ async def test_a_cancellation_is_told_as_failed() -> None:
     """No stock event union has a `response.cancelled`."""
     async with serving(hanging(BEGUN)) as server, server.connect(path=RESPONSES) as (reader, _):
         await reader.readuntil(b'"delta": "lo"')
-        (exchange,) = server.shim._core.drain._open  # type: ignore[union-attr]
+        (exchange,) = server.shim._core.register._open  # type: ignore[union-attr]
         exchange.cancel()
         rest = await reader.read()
         record = await server.one_record()

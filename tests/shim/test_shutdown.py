@@ -135,7 +135,7 @@ async def test_a_server_that_cancels_what_runs_still_gets_its_terminal_and_a_rec
         server.connect({"stream": True}) as (reader, _),
     ):
         await reader.readuntil(b"\n\n")
-        for exchange in list(server.shim._core.drain._open):  # type: ignore[union-attr]
+        for exchange in list(server.shim._core.register._open):  # type: ignore[union-attr]
             exchange.give_up()
         assert (await server.one_record())["error_code"] == "server_shutting_down"
         rest = await reader.read()

@@ -121,7 +121,7 @@ async def test_whenever_they_leave_no_connection_is_left() -> None:
 
         await asyncio.gather(*(come_and_go(number % 50) for number in range(100)))
         async with asyncio.timeout(5):
-            while engine.open or len(server.shim._core.drain):  # type: ignore[union-attr]
+            while engine.open or len(server.shim._core.register):  # type: ignore[union-attr]
                 await asyncio.sleep(0.01)
         assert len(server.uvicorn._pool._idle) == 0  # type: ignore[attr-defined]
 

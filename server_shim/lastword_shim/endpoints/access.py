@@ -70,7 +70,7 @@ class Access:
         return any(
             exchange.credential == credential
             and (exchange.life.ticket.submitted_at is not None or exchange.life.first_token_at is not None)
-            for exchange in self._core.drain
+            for exchange in self._core.register
         )
 
     async def _find_out(self, call: Call, models: str) -> NotServed | None:

@@ -7,8 +7,8 @@ import weakref
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from lastword_shim.exchange.drain import Drain
     from lastword_shim.exchange.exchange import Exchange
+    from lastword_shim.exchange.register import Register
 
 PATIENCE: Final = 3.0
 """Seconds that an answer waits for what it has cancelled to end."""
@@ -16,10 +16,10 @@ _log: Final = logging.getLogger("lastword_shim")
 
 
 class Cancelling:
-    """Cancels among the open exchanges of ``drain``."""
+    """Cancels among the open exchanges of ``register``."""
 
-    def __init__(self, drain: Drain) -> None:
-        self._drain = drain
+    def __init__(self, register: Register) -> None:
+        self._register = register
         self._cancelled: weakref.WeakSet[Exchange] = weakref.WeakSet()
 
     async def cancel(self, credential: bytes, request_id: str) -> int:
@@ -29,7 +29,7 @@ class Cancelling:
         """
         found = [
             exchange
-            for exchange in self._drain
+            for exchange in self._register
             if exchange.credential == credential  # first: somebody else's ids are not even compared
             and exchange.life.request_id == request_id
             and (exchange.is_open or exchange in self._cancelled)
@@ -40,5 +40,5 @@ class Cancelling:
                 exchange.cancel()
                 attempt = exchange.life.attempt
                 _log.info("request_id=%s attempt=%d cancelled through the cancel endpoint", request_id, attempt)
-        await self._drain.until_ended(found, PATIENCE)
+        await self._register.until_ended(found, PATIENCE)
         return len(found)

@@ -19,4 +19,4 @@ def readiness(core: Core) -> Word | Condition:
     condition = core.engine.condition() if core.engine is not None else None
     if condition is not None:
         return condition
-    return "stalled" if core.drain.progress.stalled(core.settings.stall_after) else READY
+    return "stalled" if core.register.progress.stalled(core.settings.stall_after) else READY

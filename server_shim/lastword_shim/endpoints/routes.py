@@ -35,7 +35,7 @@ class Endpoints:
     def __init__(self, core: Core, app: App) -> None:
         self._core = core
         self._access = Access(core, app)
-        self._cancelling = Cancelling(core.drain)
+        self._cancelling = Cancelling(core.register)
 
     async def serve(self, scope: Scope, send: Send, path: str) -> None:
         """Answer a request for ``path``, which begins with `ROOT`."""
@@ -81,7 +81,7 @@ class Endpoints:
             raise not_served(Code.INVALID_REQUEST_ERROR, message, param="state")
         await call.answer(
             listing(
-                self._core.drain,
+                self._core.register,
                 call.credential,
                 now=time.monotonic(),
                 states=asked.get("state", ()),

@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import logging
-from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from lastword_shim.exchange.progress import Progress
-
-if TYPE_CHECKING:
-    from lastword_shim.exchange.exchange import Exchange
+from lastword_shim.exchange.register import Register
 
 _log: Final = logging.getLogger("lastword_shim")
 TERMINALS_WITHIN: Final = 1.0
@@ -19,66 +13,23 @@ TERMINALS_WITHIN: Final = 1.0
 
 
 class Drain:
-    """The open exchanges of one process, and whether it is stopping."""
+    """Whether one process is stopping, and the end of what is in ``register``."""
 
-    def __init__(self) -> None:
+    def __init__(self, register: Register) -> None:
         self.draining = False
-        self.progress = Progress()
-        self._open: set[Exchange] = set()
-        self._endings: dict[Exchange, asyncio.Future[None]] = {}
-        self._idle = asyncio.Event()
-        self._idle.set()
-
-    def __len__(self) -> int:
-        return len(self._open)
-
-    def __iter__(self) -> Iterator[Exchange]:
-        """Those that are open now, in no order; they may end meanwhile."""
-        return iter(list(self._open))
-
-    def add(self, exchange: Exchange) -> None:
-        """An exchange has begun."""
-        self._open.add(exchange)
-        self._idle.clear()
-
-    def discard(self, exchange: Exchange) -> None:
-        """An exchange has ended."""
-        self._open.discard(exchange)
-        self.progress.end(exchange)
-        ending = self._endings.pop(exchange, None)
-        if ending is not None:
-            ending.set_result(None)
-        if not self._open:
-            self._idle.set()
-
-    def queued(self) -> int:
-        """How many generations have been handed to the engine and have no token yet."""
-        return sum(exchange.is_queued for exchange in self._open)
-
-    async def until_ended(self, exchanges: Iterable[Exchange], timeout: float) -> None:
-        """Wait until these have ended, for at most ``timeout`` seconds."""
-        loop = asyncio.get_running_loop()
-        endings = [self._endings.setdefault(one, loop.create_future()) for one in exchanges if one in self._open]
-        if endings:
-            await asyncio.wait(endings, timeout=timeout)
+        self._register = register
 
     async def run(self, timeout: float) -> None:
         """Drain for at most ``timeout`` seconds, then end what is open within `TERMINALS_WITHIN`."""
         if not self.draining:
-            _log.warning("shutting down: %d open requests may finish within %g s", len(self._open), timeout)
+            _log.warning("shutting down: %d open requests may finish within %g s", len(self._register), timeout)
         self.draining = True
-        if await self._wait(timeout):
+        if await self._register.until_idle(timeout):
             return
-        for exchange in self:
+        for exchange in self._register:
             exchange.shut_down()
-        if await self._wait(TERMINALS_WITHIN):
+        if await self._register.until_idle(TERMINALS_WITHIN):
             return
-        for exchange in self:  # a client that does not read, or an application that does not stop
+        for exchange in self._register:  # a client that does not read, or an application that does not stop
             exchange.give_up()
-        await self._wait(TERMINALS_WITHIN)
-
-    async def _wait(self, timeout: float) -> bool:
-        if self._open and timeout > 0:
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._idle.wait(), timeout)
-        return not self._open
+        await self._register.until_idle(TERMINALS_WITHIN)

@@ -89,7 +89,7 @@ class Exchange(Standing):
         context = contextvars.copy_context()
         context.run(enter, self._ticket)
         inner = asyncio.create_task(self._call(app), context=context)
-        self._core.drain.add(self)
+        self._core.register.add(self)
         try:
             await self._until_decided(inner)
             await self._end(inner)
@@ -108,7 +108,7 @@ class Exchange(Standing):
                 self._hold.cancel()
             self._side.cancel()
             self._in.entry.leave()
-            self._core.drain.discard(self)
+            self._core.register.discard(self)
 
     # What the application sees.
 
@@ -132,7 +132,7 @@ class Exchange(Standing):
         if not await self._in.take_place(body, self._began, tells=self.shows_tokens, decided=self._decided):
             return False
         self.life.queued_at = self.life.clock()
-        self._core.drain.progress.begin(self)
+        self._core.register.progress.begin(self)
         return True
 
     def _refuse(self, error: ErrorInfo) -> None:
