@@ -137,7 +137,7 @@ def test_frames_are_the_bytes_and_the_events_are_the_same(parts: list[bytes], da
 
 class Params:
     def __init__(self, **values: Any) -> None:
-        self.__dict__.update(n=1, max_tokens=10, output_kind=types.SimpleNamespace(name="DELTA"), **values)
+        self.__dict__.update(n=1, max_tokens=10, **values)
 
 
 @pytest.mark.anyio

@@ -54,6 +54,7 @@ class Ticket:
     """What of the caller's is struck out of the log."""
     notes: dict[str, Any] = field(default_factory=dict)
     """The engine adapter's own: what it needs to find the request again."""
+    _handed_out: int = field(default=0, init=False)
 
     def admit(self, prompt_tokens: int, *, max_model_len: int | None) -> None:
         """Called with each prompt's length before the engine takes it.
@@ -103,6 +104,11 @@ class Ticket:
         """The engine counts this exchange's tokens, and there are none yet: that is known, and not only not told."""
         if self.completion_tokens is None:
             self.completion_tokens = 0
+
+    def handed_out(self, tokens: int) -> None:
+        """The engine has handed out so many more; it may be known already that it has made them."""
+        self._handed_out += tokens
+        self.produced(self._handed_out)
 
     def produced(self, total: int, at: float | None = None) -> None:
         """The engine has made ``total`` tokens for this exchange so far, all choices together."""

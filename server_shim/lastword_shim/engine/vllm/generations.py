@@ -121,7 +121,6 @@ class Generations:
         *,
         beam: bool,
     ) -> AsyncGenerator[Any, None]:
-        counts: dict[tuple[str, int], int] = ticket.notes.setdefault("counts", {})
         ticket.notes.setdefault("handed_at", time.monotonic())
         if not beam:
             ticket.notes.setdefault("ids", []).append(request_id)
@@ -130,19 +129,18 @@ class Generations:
             self._shared.add(request_id)
         ticket.sequences += getattr(params, "n", 1) or 1
         self._pending[id(ticket)], is_pending = ticket, True
-        delta = getattr(getattr(params, "output_kind", None), "name", "") == "DELTA"
         try:
-            async for output in outputs:  # once a token: what has been seen is not looked at again
+            async for output in outputs:  # once a token: what has been seen is not looked at again, or comes at the end
                 if ticket.submitted_at is None:
                     ticket.submitted(sequences=0, at=ticket.notes["handed_at"])
+                made = 0
                 for part in getattr(output, "outputs", ()):
-                    key = (request_id, getattr(part, "index", 0))
-                    counts[key] = len(getattr(part, "token_ids", ())) + (counts.get(key, 0) if delta else 0)
+                    made += len(getattr(part, "token_ids", ()))
                     if reason := getattr(part, "finish_reason", None):
                         ticket.finish_reasons.add(str(reason))
                 if ticket.queue_seconds is None or getattr(output, "finished", False):
                     read_times(ticket, [getattr(output, "metrics", None)])
-                ticket.produced(sum(counts.values()))
+                ticket.handed_out(made)
                 if is_pending and ticket.first_token_at is not None:
                     is_pending = False
                     self._pending.pop(id(ticket), None)
