@@ -13,6 +13,7 @@ from tests.shim.events import BEGUN, MESSAGE_START, RESPONSES, completed, named,
 from tests.shim.inprocess import answered
 from tests.shim.wire import serving
 
+from lastword_shim.protocol.private import Secrets
 from lastword_shim.protocol.redact import loggable, loggable_traceback, scrub
 
 pytestmark = pytest.mark.anyio
@@ -156,7 +157,7 @@ def test_a_traceback_is_logged_in_lines_and_without_values_of_the_body() -> None
     """pydantic prints what it was given, and an exception's text may forge lines."""
     with pytest.raises(ValueError, match="1 error") as caught:
         raise ValueError(f"1 error\n  bad [type=int, input_value='{PROMPT}', input_type=str]\x1b[31m \rWARNING forged")
-    text = loggable_traceback(caught.value, (OWN_KEY,))
+    text = loggable_traceback(caught.value, Secrets((OWN_KEY,)))
     assert PROMPT not in text
     assert "input_value=…, input_type=str]".encode("unicode_escape").decode() in text
     assert "\x1b" not in text

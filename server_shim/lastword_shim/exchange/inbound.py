@@ -24,6 +24,7 @@ from lastword_shim.exchange.credential import digest, secrets_in
 from lastword_shim.exchange.entry import Entry
 from lastword_shim.protocol.ask import Ask
 from lastword_shim.protocol.depth import too_deep
+from lastword_shim.protocol.private import Secrets
 from lastword_shim.protocol.routes import route_of
 from lastword_shim.protocol.wire import OTHER, Receive, Scope, by_name, path_of
 
@@ -51,10 +52,10 @@ class Inbound:
         # Retries share the client's id; the engine must be able to tell them apart.
         self.inward_id = f"{self.request_id}-{secrets.token_hex(4)}"
         clamp = core.settings.context_policy == "clamp"
-        self.ticket = Ticket(self.request_id, self.inward_id, clamp=clamp)
+        self.secrets = Secrets(secrets_in(scope["headers"]))
+        self.ticket = Ticket(self.request_id, self.inward_id, clamp=clamp, secrets=self.secrets)
         self.attempt = self._attempt()
         self.credential = digest(scope["headers"])
-        self.secrets = secrets_in(scope["headers"])
         self.path = path_of(scope)
         self.route = route_of(scope["method"], self.path)
         self.ask = Ask.before_body(self.route)
@@ -116,6 +117,7 @@ class Inbound:
             part, more = await self.part()
             parts += part
         body = bytes(parts)
+        self.secrets.read(body)
         deep = too_deep(body)
         if deep is not None:
             raise Refusal(deep)
@@ -132,6 +134,8 @@ class Inbound:
             raise ClientLeft
         part, more = bytes(message.get("body", b"")), bool(message.get("more_body", False))
         self._size += len(part)
+        if not self.is_read_whole:
+            self.secrets.read(part)
         limit = self._core.settings.max_body_bytes
         if limit is not None and self._size > limit:
             raise Refusal(too_large(limit))

@@ -7,6 +7,7 @@ import logging
 from collections.abc import Callable, Coroutine
 from typing import Any, Final, TypeVar
 
+from lastword_shim.protocol.private import Secrets
 from lastword_shim.protocol.redact import loggable_traceback
 
 _T = TypeVar("_T")
@@ -55,12 +56,12 @@ async def stop(application: asyncio.Task[None], hang_up: asyncio.Event, request_
         application.exception()  # taken note of: the request has been answered
 
 
-async def let_go(application: asyncio.Task[None], hang_up: asyncio.Event, request_id: str) -> None:
+async def let_go(application: asyncio.Task[None], hang_up: asyncio.Event, request_id: str, *, secrets: Secrets) -> None:
     """Wait for what it does after its answer, which is its own affair; if it asks, the exchange is over (ASGI)."""
     await asyncio.wait({application}, timeout=STOP_PATIENCE)
     hang_up.set()
     await asyncio.wait({application})
     problem = None if application.cancelled() else application.exception()
     if problem is not None:
-        what, where = type(problem).__name__, loggable_traceback(problem)
+        what, where = type(problem).__name__, loggable_traceback(problem, secrets)
         _log.error("request_id=%s the application raised %s after its answer\n%s", request_id, what, where)

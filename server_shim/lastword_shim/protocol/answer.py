@@ -12,7 +12,8 @@ from typing import Any, Final
 
 from lastword._classify import ErrorInfo, make_error
 from lastword._codes import CODES, Category, Code, RetryRule
-from lastword_shim.protocol.redact import loggable, loggable_traceback, masked, scrub
+from lastword_shim.protocol.private import Secrets
+from lastword_shim.protocol.redact import NOTHING, loggable, loggable_traceback, scrub
 
 _NAME: Final = re.compile(r"[\w.-]{1,64}")
 _NUMBER: Final = re.compile(r"(?<![\w.-])-?(?:0|[1-9]\d{0,17})(?:\.\d{1,17})?(?![\w.]*\w)")  # and not part of a name
@@ -48,13 +49,13 @@ class Context:
     attempt: int
     draining: bool = False
     overload_status: int = 503
-    secrets: tuple[str, ...] = ()
-    """What the caller identified with: said to nobody, whoever repeats it."""
+    secrets: Secrets = NOTHING
+    """What the caller sent: its keys are said to nobody, whoever repeats them, and its text not to the log."""
 
 
 def settle(info: ErrorInfo, context: Context) -> tuple[ErrorInfo, int]:
     """The error to send and its HTTP status; what is held back of the engine's words goes to the log."""
-    if context.secrets:
+    if context.secrets.keys:
         info = _unspoken(info, context.secrets)
     code = _seen_here(info, context)
     known = CODES[code]
@@ -66,7 +67,7 @@ def settle(info: ErrorInfo, context: Context) -> tuple[ErrorInfo, int]:
     details = _details({**info.details, **({} if info.code in CODES else {"upstream_code": info.code})})
     if info.raw is not None and status >= 500:  # the engine's words stay here, and its numbers may go
         details = {name: value for name, value in details.items() if name == "upstream_code" or type(value) is not str}
-    message = _message(info, code, status, context.request_id)
+    message = _message(info, code, status, context)
     settled = replace(
         info,
         code=str(code),
@@ -99,7 +100,7 @@ def _seen_here(info: ErrorInfo, context: Context) -> Code:
     return code
 
 
-def _message(info: ErrorInfo, code: Code, status: int, request_id: str) -> str:
+def _message(info: ErrorInfo, code: Code, status: int, context: Context) -> str:
     """Our own words as they are; the engine's only where the caller can act on them, and scrubbed."""
     if info.raw is None and code == info.code:
         return info.message if info.origin == "shim" else scrub(info.message) or CODES[code].brief
@@ -107,17 +108,16 @@ def _message(info: ErrorInfo, code: Code, status: int, request_id: str) -> str:
         return CODES[code].brief
     kept = scrub(info.message) if status < 500 else None
     if kept is None or "<" in kept:
-        said = loggable(info.message)
-        _log.warning("request_id=%s code=%s status=%s the engine said: %s", request_id, code, status, said)
+        said = loggable(info.message, context.secrets)
+        _log.warning("request_id=%s code=%s status=%s the engine said: %s", context.request_id, code, status, said)
     return kept or CODES[code].brief
 
 
-def _unspoken(info: ErrorInfo, secrets: tuple[str, ...]) -> ErrorInfo:
-    details = {
-        name: masked(value, secrets) if isinstance(value, str) else value for name, value in info.details.items()
-    }
-    param = None if info.param is None else masked(info.param, secrets)
-    return replace(info, message=masked(info.message, secrets), param=param, details=details)
+def _unspoken(info: ErrorInfo, secrets: Secrets) -> ErrorInfo:
+    strike = secrets.without_keys
+    details = {name: strike(value) if isinstance(value, str) else value for name, value in info.details.items()}
+    param = None if info.param is None else strike(info.param)
+    return replace(info, message=strike(info.message), param=param, details=details)
 
 
 def _param(name: str | None) -> str | None:
@@ -148,19 +148,17 @@ def _with_numbers(message: str, details: dict[str, Any]) -> dict[str, Any]:
     return {**details, "numbers": list(found)} if found else details
 
 
-def escaped(
-    error: BaseException, known: ErrorInfo | None, request_id: str, *, secrets: tuple[str, ...] = ()
-) -> ErrorInfo:
+def escaped(error: BaseException, known: ErrorInfo | None, request_id: str, *, secrets: Secrets) -> ErrorInfo:
     """An exception that came out of the application, ``known`` being what the engine makes of it."""
     if known is None or known.code == Code.INTERNAL_SERVER_ERROR:
         plain = unexpected(error, request_id, secrets=secrets)
         return known or plain
     if known.raw is None:  # else its words are logged where it is settled
-        _log.warning("request_id=%s code=%s %s", request_id, known.code, loggable(masked(str(error), secrets)))
+        _log.warning("request_id=%s code=%s %s", request_id, known.code, loggable(str(error), secrets))
     return known
 
 
-def unexpected(error: BaseException, request_id: str, *, secrets: tuple[str, ...] = ()) -> ErrorInfo:
+def unexpected(error: BaseException, request_id: str, *, secrets: Secrets) -> ErrorInfo:
     """An exception that nobody else could read; its traceback goes to the log."""
     where = loggable_traceback(error, secrets)
     _log.error("request_id=%s the application raised %s\n%s", request_id, type(error).__name__, where)

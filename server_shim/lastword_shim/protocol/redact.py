@@ -10,11 +10,16 @@ from __future__ import annotations
 import ast
 import re
 import traceback
-from collections.abc import Iterable
 from typing import Any, Final
+
+from lastword_shim.protocol.private import Secrets
 
 MAX_MESSAGE: Final = 1000
 """Longest message that leaves, in characters."""
+MAX_LOGGED: Final = 8 * MAX_MESSAGE
+"""Longest message in the log, likewise."""
+NOTHING: Final = Secrets()
+"""For what belongs to no request."""
 
 _HINTS_OF_INTERNALS: Final = re.compile(
     r"Traceback \(most recent call last\)|CUDA|cuBLAS|cuDNN|NCCL|HIP error|torch\.|\bGPU \d+|Triton|"
@@ -57,6 +62,8 @@ _SCRUBS: Final = tuple(
         (r"\b(?:[a-z_][\w]*\.){2,}[A-Z]\w*", "<object>"),  # vllm.v1.engine.Thing
     )
 )
+# Of a traceback what is code, and no value.
+_FRAME: Final = re.compile(r'  File "[^"\n]*", line \d+, in |Traceback \(most recent call last\):\n\Z')
 _WORD: Final = re.compile(r"[\w.-]{1,64}")
 _INPUT: Final = re.compile(r"(['\"]input['\"]: ).*", re.DOTALL)
 _INPUT_VALUE: Final = re.compile(r"(\binput_value=)[^\n]*?(, input_type=|\n|$)")  # pydantic's own way to print it
@@ -84,26 +91,24 @@ def scrub(message: str) -> str | None:
     return message[:MAX_MESSAGE] or None
 
 
-def loggable(message: str) -> str:
-    """The message as one log line, without keys, and without the values that a validation error repeats from the body."""
-    message = message[: 8 * MAX_MESSAGE]
+def loggable(message: str, secrets: Secrets = NOTHING) -> str:
+    """The message as one log line, without keys, and without what it repeats from the body."""
+    message = secrets.masked(message[:MAX_LOGGED])
     if _VALIDATION.match(message):
         message = "; ".join(_INPUT.sub(r"\1…}", line) for line in message.splitlines())
     return _INPUT_VALUE.sub(r"\1…\2", without_keys(message)).encode("unicode_escape").decode("ascii")
 
 
-def loggable_traceback(error: BaseException, secrets: Iterable[str] = ()) -> str:
+def loggable_traceback(error: BaseException, secrets: Secrets = NOTHING) -> str:
     """Where ``error`` came from, in lines for the log, without keys and without values of the body."""
-    text = "".join(traceback.format_exception(error))
-    text = _INPUT_VALUE.sub(r"\1…\2", without_keys(masked(text, secrets)))
+    parts = traceback.format_exception(error)
+    text = "".join(part if _FRAME.match(part) else secrets.masked(_shortened(part)) for part in parts)
+    text = _INPUT_VALUE.sub(r"\1…\2", without_keys(text))
     return "\n".join(line.encode("unicode_escape").decode("ascii") for line in text.splitlines())
 
 
-def masked(text: str, secrets: Iterable[str]) -> str:
-    """The text without what the caller itself identified with."""
-    for secret in secrets:
-        text = text.replace(secret, "<key>")
-    return text
+def _shortened(part: str) -> str:
+    return part if len(part) <= MAX_LOGGED else part[:MAX_LOGGED] + "…\n"
 
 
 def without_keys(text: str) -> str:

@@ -1,0 +1,113 @@
+"""What a caller sent that nobody else is to read, and how it is struck out of what others say: engines quote it."""
+
+from __future__ import annotations
+
+import json
+from bisect import bisect_left
+from collections.abc import Iterator
+from typing import Any, Final
+
+MOST_BODY: Final = 256 * 1024
+"""Bytes that are kept of a body which is passed on in parts; of one that is read whole there is a copy anyway."""
+LEAST: Final = 8
+"""Characters of a value that is struck out wherever it stands; shorter ones are words like others."""
+WINDOW: Final = 16
+"""Characters that stand in a value too, somewhere, are struck out with all that goes on as it does there."""
+_STEP: Final = WINDOW // 2
+_MOST_VALUE: Final = 16 * 1024
+_MOST_VALUES: Final = 64 * 1024
+_WORDS_OF_THE_PROTOCOL: Final = frozenset({"model", "role", "type", "tool_choice", "object", "status"})
+_STRUCK: Final = "<text>"
+
+
+class Secrets:
+    """One caller's keys, and its body as far as it is known.
+
+    ``masked`` is for the log.  The body is looked at when that is asked for the first time, and in bounds: of each string
+    the first 16 Ki characters, 64 Ki in all.  A quotation is found if it is of at least 23 characters, or of a whole
+    string of at least 8.
+    """
+
+    def __init__(self, keys: tuple[str, ...] = ()) -> None:
+        self.keys = keys
+        self._body = b""
+        self._forms: list[str] | None = None
+        self._all = ""
+
+    def read(self, part: bytes) -> None:
+        """Part of the body has come."""
+        if len(self._body) < MOST_BODY:
+            self._body = self._body + part if self._body else part
+            self._forms = None
+
+    def without_keys(self, text: str) -> str:
+        """The text without what the caller identified with."""
+        for key in self.keys:
+            text = text.replace(key, "<key>")
+        return text
+
+    def masked(self, text: str) -> str:
+        """The text without the keys, and without what the body's strings say."""
+        text = self.without_keys(text)
+        if self._forms is None:
+            self._forms = sorted(set(_forms(self._body)), key=len, reverse=True)
+            self._all = "\0".join(self._forms)
+        for form in self._forms:
+            if len(form) < WINDOW + _STEP:
+                text = text.replace(form, _STRUCK)
+        return "".join(self._struck(text))
+
+    def _struck(self, text: str) -> Iterator[str]:
+        at = look = 0
+        while look + WINDOW <= len(text):
+            if text[look : look + WINDOW] not in self._all:
+                look += _STEP
+                continue
+            start, end = look, self._end(text, look)
+            while start > at and text[start - 1 : end] in self._all:
+                start -= 1
+            yield text[at:start] + _STRUCK
+            at = look = end
+        yield text[at:]
+
+    def _end(self, text: str, start: int) -> int:
+        """Where it ceases to be as in a value."""
+        ends = range(start + WINDOW, len(text) + 1)
+        return ends[bisect_left(ends, True, key=lambda end: text[start:end] not in self._all) - 1]
+
+
+def _forms(body: bytes) -> Iterator[str]:
+    """Each value, as itself and as Python and JSON write it: a message may hold any of them."""
+    left = _MOST_VALUES
+    for value in _values(body):
+        kept = value[: min(left, _MOST_VALUE)]
+        left -= len(kept)
+        if len(kept) >= LEAST:
+            yield from (kept, repr(kept)[1:-1], ascii(kept)[1:-1], json.dumps(kept)[1:-1])
+            yield repr(kept.encode("utf-8", "replace"))[2:-1]
+        if left <= 0:
+            return
+
+
+def _values(body: bytes) -> Iterator[str]:
+    """The strings in it, in their order, and those in JSON that is a string itself; all of it if it cannot be read."""
+    waiting = [_parsed(body)]
+    if waiting == [None]:
+        yield body[:_MOST_VALUES].decode("utf-8", "replace")
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, str):
+            yield value
+            if value.startswith(("{", "[")):  # arguments of tools
+                waiting.append(_parsed(value))
+        elif isinstance(value, list):
+            waiting.extend(reversed(value))
+        elif isinstance(value, dict):
+            waiting.extend(reversed([one for name, one in value.items() if name not in _WORDS_OF_THE_PROTOCOL]))
+
+
+def _parsed(text: bytes | str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
