@@ -210,25 +210,30 @@ async def test_the_record_of_one_that_is_given_up_says_what_the_wire_said() -> N
         await asyncio.sleep(2)
 
 
-async def test_an_application_that_only_ever_sends_does_not_stop_the_server() -> None:
-    """What it sends after the end goes nowhere, which takes no time; all others must have theirs."""
-    sent = 0
+@pytest.mark.parametrize("ending", ["deadline_exceeded", "client_disconnected"])
+async def test_an_application_that_only_ever_sends_does_not_stop_the_server(ending: str) -> None:
+    """It waits for nothing else, and all others must have their time: its own client too, who leaves."""
+    began, sent = time.monotonic(), 0
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
         nonlocal sent
         await read_body(receive)
         await send(start(EVENTS))
-        until = time.monotonic() + 4
-        while time.monotonic() < until:  # and waits for nothing else
+        while time.monotonic() < began + 8:
             await send(body(chunk("word"), more=True))
             sent += 1
         sent = -1
 
     async with serving(app) as server:
-        answer = await server.ask(headers={"request-timeout-ms": "200"})
-        assert answer.event_error["code"] == "deadline_exceeded"
-        await server.one_record()
+        if ending == "deadline_exceeded":
+            answer = await server.ask(headers={"request-timeout-ms": "200"})
+            assert answer.event_error["code"] == ending
+        else:
+            async with server.connect() as (reader, _):
+                assert await reader.read(1)
+        assert (await server.one_record())["error_code"] == ending
     assert sent > 0
+    assert time.monotonic() < began + 5
 
 
 @pytest.mark.parametrize(
