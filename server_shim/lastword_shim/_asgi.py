@@ -14,9 +14,9 @@ from lastword_shim.admission.refusals import shutting_down
 from lastword_shim.endpoints.routes import ROOT, Endpoints
 from lastword_shim.engine import Engine
 from lastword_shim.exchange.exchange import Exchange
-from lastword_shim.protocol.answer import Context, settle
 from lastword_shim.protocol.endings import error_response
 from lastword_shim.protocol.routes import LEFT_ALONE, PROBES
+from lastword_shim.protocol.settling import Context, settle
 from lastword_shim.protocol.wire import App, Receive, Scope, Send, path_of
 
 _log: Final = logging.getLogger("lastword_shim")

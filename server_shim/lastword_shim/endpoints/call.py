@@ -10,8 +10,8 @@ from lastword._classify import ErrorInfo, make_error
 from lastword._codes import Code
 from lastword_shim.exchange.credential import digest
 from lastword_shim.exchange.inbound import request_id_of
-from lastword_shim.protocol.answer import Context, settle
 from lastword_shim.protocol.endings import error_response
+from lastword_shim.protocol.settling import Context, settle
 from lastword_shim.protocol.wire import Headers, Scope, Send, by_name
 
 if TYPE_CHECKING:

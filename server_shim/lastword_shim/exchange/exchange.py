@@ -25,9 +25,9 @@ from lastword_shim.exchange.standing import Standing
 from lastword_shim.exchange.tasks import SideTasks, let_go, stop
 from lastword_shim.exchange.telling import Teller
 from lastword_shim.exchange.timers import Timers
-from lastword_shim.protocol.answer import escaped, unexpected
 from lastword_shim.protocol.readings import Verdict
 from lastword_shim.protocol.redact import as_word
+from lastword_shim.protocol.settling import escaped, unexpected
 from lastword_shim.protocol.wire import App, Message, Receive, Scope, Send
 
 if TYPE_CHECKING:

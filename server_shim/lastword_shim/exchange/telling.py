@@ -9,8 +9,8 @@ from lastword._classify import ErrorInfo
 from lastword._codes import Code
 from lastword_shim.exchange.inbound import Inbound
 from lastword_shim.exchange.outbound import Outbound
-from lastword_shim.protocol.answer import Context, settle
 from lastword_shim.protocol.readings import Verdict
+from lastword_shim.protocol.settling import Context, settle
 from lastword_shim.protocol.wire import Scope
 
 if TYPE_CHECKING:

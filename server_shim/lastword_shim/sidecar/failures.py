@@ -14,8 +14,8 @@ import h11
 
 from lastword._classify import ErrorInfo, make_error
 from lastword._codes import CODES, Code
-from lastword_shim.protocol.answer import Context, settle
 from lastword_shim.protocol.endings import error_response
+from lastword_shim.protocol.settling import Context, settle
 from lastword_shim.protocol.wire import Headers
 
 # Not the upstream's fault: this process or machine has no descriptor, port or memory left.
