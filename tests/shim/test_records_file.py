@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import logging
+import os
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -60,6 +62,63 @@ def test_a_file_is_set_aside_before_it_is_too_large_and_the_oldest_is_deleted(pa
     assert counts(Path(f"{path}.2"))[-1] == 49
     assert Path(f"{path}.2").stat().st_size <= 1000
     assert dropped.number == 0
+
+
+@pytest.mark.parametrize("keep", [1, 3])
+@pytest.mark.parametrize("number", [1, 2])
+def test_a_directory_in_the_place_of_one_that_is_set_aside_costs_no_record(
+    path: Path, dropped: Dropped, caplog: pytest.LogCaptureFixture, keep: int, number: int
+) -> None:
+    """The file grows on; that is said once, and counted at each further bound.  No file is moved, and no directory."""
+    folder = Path(f"{path}.{number}")
+    folder.mkdir()
+    other = Path(f"{path}.{3 - number}")
+    other.write_bytes(line(-1))
+    stuck: list[int] = []
+    writer = Writer(FileSink(str(path), max_bytes=1000, keep=keep, on_stuck=lambda: stuck.append(1)), dropped)
+    with caplog.at_level(logging.WARNING, "lastword_shim"):
+        for count in range(50):
+            writer.put(line(count, size=3000 if count == 9 else 100))
+            until(lambda: writer.idle, "idle writer")
+        if number > keep:  # it is in nobody's way
+            assert (stuck, caplog.records, counts(path)[-1]) == ([], [], 49)
+            writer.close()
+            return
+        assert counts(path) == list(range(50))
+        assert counts(other) == [-1]
+        assert 4 <= len(stuck) <= 10
+        (word,) = [record.getMessage() for record in caplog.records]
+        assert word == (
+            f"the file of lifecycle records cannot be set aside: records.jsonl.{number} is a directory; "
+            "it grows on beyond its bound"
+        )
+        folder.rmdir()
+        for count in range(50, 80):
+            writer.put(line(count))
+        writer.close()
+    assert counts(path)[-1] == 79
+    assert path.stat().st_size <= 1000
+    assert caplog.records[-1].getMessage() == "the file of lifecycle records is set aside again"
+    assert dropped.number == 0
+
+
+def test_a_directory_that_must_not_be_written_to_costs_no_record(
+    path: Path, dropped: Dropped, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The file itself may be."""
+
+    def refuses(*_: object) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(os, "replace", refuses)
+    writer = Writer(FileSink(str(path), max_bytes=1000, keep=1), dropped)
+    for count in range(50):
+        writer.put(line(count))
+    writer.close()
+    assert counts(path) == list(range(50))
+    assert [record.getMessage() for record in caplog.records] == [
+        "the file of lifecycle records cannot be set aside: Permission denied; it grows on beyond its bound"
+    ]
 
 
 def test_with_none_to_keep_the_disk_is_bounded_all_the_same(path: Path, dropped: Dropped) -> None:

@@ -40,6 +40,10 @@ class Metrics:
         self.records_dropped = Counter(
             "lastword_records_dropped_total", "Lifecycle records that could not be written in time, or at all."
         )
+        self.records_not_set_aside = Counter(
+            "lastword_records_not_set_aside_total",
+            "Times that the file of lifecycle records had reached its bound and could not be set aside.",
+        )
         self.queue_time = Histogram(
             "lastword_queue_time_seconds", "Time from receipt until the engine began.", buckets=_SECONDS
         )

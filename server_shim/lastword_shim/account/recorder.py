@@ -42,8 +42,9 @@ class Recorder:
         self._telemetry = telemetry
         self._writer: Writer | None = None
         if target is not None:
-            sink = StreamSink(_STDOUT) if target == "-" else FileSink(target, max_bytes=max_bytes, keep=keep)
-            self._writer = Writer(sink, metrics.records_dropped.inc)
+            stuck = metrics.records_not_set_aside.inc
+            file = FileSink(target, max_bytes=max_bytes, keep=keep, on_stuck=stuck)
+            self._writer = Writer(StreamSink(_STDOUT) if target == "-" else file, metrics.records_dropped.inc)
             weakref.finalize(self, self._writer.stop).atexit = False  # at the exit the writers have their time
 
     def write(self, life: Lifecycle, error: ErrorInfo | None, status: int | None) -> dict[str, Any]:

@@ -9,12 +9,13 @@ is begun anew, and half a line is either taken back or, if its writer died in it
 from __future__ import annotations
 
 import errno
+import logging
 import os
 import re
 import select
 import stat
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from itertools import count
 from typing import Final, Protocol
@@ -26,6 +27,7 @@ try:
 except ImportError:  # not POSIX: one process a file
     fcntl = None  # type: ignore[assignment]
 
+_log: Final = logging.getLogger("lastword_shim")
 _DESCRIPTOR: Final = re.compile(r"/dev/fd/|/proc/[^/]+/(?:task/[^/]+/)?fd/")
 _MOST_LINKS: Final = 40
 LOCK_PATIENCE: Final = 1.0
@@ -76,13 +78,23 @@ class StreamSink:
 
 class FileSink:
     """The file at ``path``: set aside as ``path.1``, ``path.2`` … before it is larger than ``max_bytes`` (None: never);
-    ``keep`` of those are kept.  A path that is no plain file, or names an open one as ``/dev/stdout`` does, is written to
-    like a stream."""
+    ``keep`` of those are kept.  One that cannot be set aside is written to all the same: ``on_stuck`` is told each time
+    that it has grown by another ``max_bytes``, the log once.  A path that is no plain file, or names an open one as
+    ``/dev/stdout`` does, is written to like a stream."""
 
-    def __init__(self, path: str, *, max_bytes: int | None = None, keep: int = 0) -> None:
+    def __init__(
+        self,
+        path: str,
+        *,
+        max_bytes: int | None = None,
+        keep: int = 0,
+        on_stuck: Callable[[], object] = lambda: None,
+    ) -> None:
         self._path = path
         self._max_bytes = max_bytes
         self._keep = keep
+        self._on_stuck = on_stuck
+        self._stuck_at: int | None = None
         self._descriptor: int | None = None
         self._stream: StreamSink | None = None
 
@@ -95,13 +107,15 @@ class FileSink:
             try:
                 size = os.fstat(descriptor).st_size
                 fitting = self._fitting(lines, size)
+                if not fitting and not self._is_set_aside(size):
+                    fitting = self._fitting(lines, size) or 1
                 if fitting:
                     try:
                         return _append(descriptor, lines[:fitting], size)
                     except OSError as error:
                         if error.errno != errno.EFBIG or not size or self._max_bytes is None:
-                            raise  # but what is too large for this process's limit may begin a new file
-                self._set_aside()
+                            raise
+                    self._set_aside()  # what is too large for this process's limit may begin a new file
             finally:
                 _unlock(descriptor)
 
@@ -116,7 +130,8 @@ class FileSink:
         """How many of the lines the file takes; an empty one takes any line."""
         if self._max_bytes is None:
             return len(lines)
-        room, fitting = self._max_bytes - size, 0
+        beyond = self._stuck_at if self._stuck_at is not None and self._stuck_at <= size else 0
+        room, fitting = beyond + self._max_bytes - size, 0
         for line in lines:
             room -= len(line)
             if room < 0:
@@ -145,9 +160,30 @@ class FileSink:
         except FileNotFoundError:
             return False
 
+    def _is_set_aside(self, size: int) -> bool:
+        """Set it aside if that can be; it is tried again once it has grown by as much as it may hold."""
+        try:
+            self._set_aside()
+        except FileNotFoundError:  # somebody else has
+            return True
+        except OSError as problem:
+            if self._stuck_at is None:
+                what = problem.strerror or type(problem).__name__
+                _log.error("the file of lifecycle records cannot be set aside: %s; it grows on beyond its bound", what)
+            self._stuck_at = size
+            self._on_stuck()
+            return False
+        if self._stuck_at is not None:
+            _log.warning("the file of lifecycle records is set aside again")
+        self._stuck_at = None
+        return True
+
     def _set_aside(self) -> None:
         """Only who holds the lock of the file at the path gets here, and there is none at the path until the end."""
         path = os.path.realpath(self._path)  # a link to the file stays, and leads to the new one
+        taken = next((n for n in range(1, self._keep + 1) if os.path.isdir(f"{path}.{n}")), None)
+        if taken is not None:  # before anything is moved; and somebody's directory is not ours to move
+            raise OSError(errno.EISDIR, f"{os.path.basename(path)}.{taken} is a directory")
         for number in count(self._keep + 1):  # what was kept under an earlier setting
             if not _removed(f"{path}.{number}"):
                 break
@@ -220,4 +256,8 @@ def _removed(path: str) -> bool:
         os.unlink(path)
     except FileNotFoundError:
         return False
+    except OSError:
+        if os.path.isdir(path):  # and none of ours
+            return False
+        raise
     return True
