@@ -70,6 +70,15 @@ def test_an_end_that_is_none_is_seen(endpoint: str, events: tuple[ServerSentEven
     assert judged(endpoint, WHOLE, *events)[0] == verdict
 
 
+@pytest.mark.parametrize(
+    ("kind", "status"), [("completed", "in_progress"), ("completed", "queued"), ("incomplete", "in_progress")]
+)
+def test_an_end_that_contradicts_itself_is_none(kind: str, status: str) -> None:
+    """Whatever reason it gives (RSP-2)."""
+    end = event(f"response.{kind}", response={"status": status, "incomplete_details": {"reason": "max_output_tokens"}})
+    assert judged("responses", {"terminal": "done", "text": "Hi"}, DELTA, end)[0] == "silent"
+
+
 @pytest.mark.parametrize("endpoint", ["responses", "messages"])
 def test_an_error_is_held_against_the_shape_of_its_protocol(endpoint: str, error: dict[str, Any]) -> None:
     """As ours, and as the stock clients of the endpoint read it."""

@@ -75,6 +75,18 @@ BAD_ENDINGS: dict[str, tuple[list[Any], str, int]] = {
     "cancelled": ([BEGUN, completed("cancelled")], "generation_aborted", 10),
     "cancelled event": ([BEGUN, named("response.cancelled", response=response("cancelled"))], "generation_aborted", 7),
     "completed, but failed": ([BEGUN, completed("failed")], "generation_aborted", 10),
+    "completed, but in progress": ([BEGUN, completed("in_progress")], "internal_server_error", 10),
+    "completed, but queued": ([BEGUN, completed("queued")], "internal_server_error", 10),
+    "incomplete, but in progress": (
+        [BEGUN, named("response.incomplete", sequence_number=6, response=response("in_progress"))],
+        "internal_server_error",
+        7,
+    ),
+    "incomplete, but completed": (
+        [BEGUN, named("response.incomplete", sequence_number=6, response=response("completed"))],
+        "internal_server_error",
+        7,
+    ),
     "completed, with an error": (
         [BEGUN, completed(error={"code": "server_error", "message": "/root/x"})],
         "internal_server_error",

@@ -19,6 +19,7 @@ from lastword_shim.protocol.readings import Judge, Judged, Verdict, keep_extras
 from lastword_shim.protocol.wire import RESPONSES
 
 _SUCCESS: Final = frozenset({"response.completed", "response.incomplete"})
+_GOES_ON: Final = frozenset({"queued", "in_progress"})
 _FAILURE: Final = frozenset({"response.failed", "response.cancelled"})
 _CALLS: Final = frozenset({"function_call", "custom_tool_call"})
 
@@ -83,8 +84,11 @@ class ResponsesReading(EventReading):
             return Verdict(error=malformed(f"{kind} holds no response"))
         status = str(response.get("status") or kind.removeprefix("response."))
         judged = _judge(response, self._engine_says, status=status)
-        self.finish_reasons, self.usage = judged.finish_reasons, judged.usage
+        self.usage = judged.usage
         keep_extras(response, self.extras)
+        if status in _GOES_ON or (kind, status) == ("response.incomplete", "completed"):  # RSP-2
+            return Verdict(error=malformed(f"{kind} holds a response that is {status}"))
+        self.finish_reasons = judged.finish_reasons
         error = classify_frame("", response) or judged.error  # as of a whole one: an error counts whatever the status
         if error is not None:
             return Verdict(error=error)
@@ -119,7 +123,7 @@ def _judge(response: Mapping[str, Any], engine_says: Collection[str], *, status:
     counts = None
     if isinstance(usage, dict):
         counts = {**usage, "prompt_tokens": usage.get("input_tokens"), "completion_tokens": usage.get("output_tokens")}
-    if status in {"queued", "in_progress"}:
+    if status in _GOES_ON:
         return Judged(None, {}, counts)
     details = response.get("incomplete_details")
     error = engine_fault(engine_says)

@@ -73,10 +73,9 @@ def _end(kind: str, response: Mapping[str, Any], stop_reason: str | None) -> Ite
     if kind == "message_stop":
         finish = STOP_REASONS.get(stop_reason or "", stop_reason)
     else:
-        status = response.get("status", "completed")
-        finish = (
-            _why(response) if kind == "response.incomplete" else Finish.STOP if status == "completed" else str(status)
-        )
+        finish = _why(response) if kind == "response.incomplete" else Finish.STOP
+        if response.get("status", kind.removeprefix("response.")) != kind.removeprefix("response."):
+            finish = None  # it contradicts itself (RSP-2)
         yield from _usage(response.get("usage"))
     if finish is not None:
         yield Told(_event(_chunk({}, finish)))
