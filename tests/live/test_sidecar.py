@@ -77,7 +77,7 @@ def test_a_prompt_that_does_not_fit_is_named(words: tuple[Running, Running]) -> 
 
 
 def test_a_caller_that_leaves_a_stream_stops_the_engine(words: tuple[Running, Running], record_file: Path) -> None:
-    """llama.cpp's own count of requests at work is 0 a moment later. (A whole answer it finishes for nobody.)"""
+    """llama.cpp's own count of requests at work is 0 a moment later."""
     engine, server = words
     with left_alone(server.port, LONG, x_request_id="leaves") as client:
         until(lambda: at_work(engine) == 1, 20)
@@ -89,8 +89,28 @@ def test_a_caller_that_leaves_a_stream_stops_the_engine(words: tuple[Running, Ru
     assert (record["error_code"], record["tokens_after_disconnect"]) == ("client_disconnected", None)
 
 
+def test_a_caller_that_leaves_a_whole_answer_stops_the_engine(
+    words: tuple[Running, Running], record_file: Path
+) -> None:
+    """llama.cpp looks after its caller once a second, but not while it is asked for its count: so it is left alone."""
+    engine, server = words
+    with left_alone(server.port, {**LONG, "max_tokens": 1900, "stream": False}, x_request_id="whole"):
+        until(lambda: at_work(engine) == 1, 20)
+    for _ in range(5):
+        time.sleep(3)
+        if at_work(engine) == 0:
+            break
+    assert (at_work(engine), metric(engine, "n_tokens_max") < 1900) == (0, True)
+    record = record_of(record_file, "whole")
+    assert (record["error_code"], record["tokens_after_disconnect"]) == ("client_disconnected", None)
+
+
 def at_work(engine: Running) -> int:
-    found = re.search(rb"^llamacpp:requests_processing (\d+)", get(engine.port, "/metrics")[1], re.MULTILINE)
+    return metric(engine, "requests_processing")
+
+
+def metric(engine: Running, name: str) -> int:
+    found = re.search(rf"^llamacpp:{name} (\d+)", get(engine.port, "/metrics")[1].decode(), re.MULTILINE)
     assert found is not None
     return int(found[1])
 
