@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 MOST_BODY: Final = 256 * 1024
-"""Bytes that are kept of a body, for as long as its request is open."""
+"""Bytes that are kept of a body which is passed on in parts; of one that is read whole there is a copy anyway."""
 LEAST: Final = 8
 """Characters of a value that is struck out wherever it stands; shorter ones are words like others."""
 WINDOW: Final = 16
@@ -37,7 +37,7 @@ class Secrets:
     def read(self, part: bytes) -> None:
         """Part of the body has come."""
         if len(self._body) < MOST_BODY:
-            self._body = (self._body + part)[:MOST_BODY]
+            self._body = self._body + part if self._body else part
             self._forms = None
 
     def without_keys(self, text: str) -> str:
