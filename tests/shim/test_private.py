@@ -119,9 +119,9 @@ def test_nothing_is_read_before_something_is_to_be_logged(monkeypatch: pytest.Mo
     reads: list[bytes] = []
     real = json.loads
 
-    def loads(text: bytes) -> Any:
+    def loads(text: bytes, **how: Any) -> Any:
         reads.append(text)
-        return real(text)
+        return real(text, **how)
 
     monkeypatch.setattr(json, "loads", loads)
     secrets = Secrets()
@@ -155,6 +155,19 @@ def test_a_body_that_cannot_be_read_is_struck_out_as_it_stands(body: bytes) -> N
     secrets = Secrets()
     secrets.read(body)
     assert ("doctor" in secrets.masked(f"failed: {PROMPT[:24]}")) is (not body)
+
+
+@pytest.mark.parametrize("more", range(14))
+def test_of_a_body_that_is_cut_the_strings_are_still_read(more: int) -> None:
+    """Large ones are, to bound what is kept; with their escapes, wherever the cut falls."""
+    text = "\u6211\u7684\u533b\u751f\u8bf4 \U0001f600 \u4e0d\u8981\u544a\u8bc9\u522b\u4eba " * 3
+    sent = json.dumps({"model": "some-model", "messages": [{"role": "assistant", "content": text}], "x": text}).encode()
+    secrets = Secrets()
+    secrets.read(sent[: len(sent) - 20 - more])
+    assert secrets.masked(f"some-model: {text}") == "some-model: <text>"
+    secrets = Secrets()
+    secrets.read(sent[: 212 + more])
+    assert secrets.masked(f"of an assistant: {text[:24]}") == "of an assistant: <text>"
 
 
 def test_bodies_and_messages_of_any_size_take_no_time() -> None:

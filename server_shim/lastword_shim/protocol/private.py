@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from bisect import bisect_left
 from collections.abc import Iterator
 from typing import Any, Final
@@ -17,6 +18,8 @@ _STEP: Final = WINDOW // 2
 _MOST_VALUE: Final = 16 * 1024
 _MOST_VALUES: Final = 64 * 1024
 _WORDS_OF_THE_PROTOCOL: Final = frozenset({"model", "role", "type", "tool_choice", "object", "status"})
+_STRING: Final = re.compile(r'"([^"\\]*(?:\\.[^"\\]*)*)("\s*:|"|\\?\Z)', re.DOTALL)
+_LONGEST_ESCAPE: Final = 12  # of two halves
 _STRUCK: Final = "<text>"
 
 
@@ -90,10 +93,12 @@ def _forms(body: bytes) -> Iterator[str]:
 
 
 def _values(body: bytes) -> Iterator[str]:
-    """The strings in it, in their order, and those in JSON that is a string itself; all of it if it cannot be read."""
+    """The strings in it, in their order, and those in JSON that is a string itself."""
     waiting = [_parsed(body)]
     if waiting == [None]:
-        yield body[:_MOST_VALUES].decode("utf-8", "replace")
+        text = body.decode(json.detect_encoding(body), "replace")
+        yield text
+        yield from _told_apart(text)
     while waiting:
         value = waiting.pop()
         if isinstance(value, str):
@@ -106,8 +111,19 @@ def _values(body: bytes) -> Iterator[str]:
             waiting.extend(reversed([one for name, one in value.items() if name not in _WORDS_OF_THE_PROTOCOL]))
 
 
+def _told_apart(text: str) -> Iterator[str]:
+    """The strings in JSON that is cut or broken; the last may be the half of one."""
+    name = ""
+    for string, end in _STRING.findall(text):
+        if end.endswith(":"):
+            name = string
+        elif name not in _WORDS_OF_THE_PROTOCOL:
+            whole = (_parsed(f'"{string[: len(string) - cut]}"') for cut in range(_LONGEST_ESCAPE))
+            yield next((value for value in whole if value is not None), string)
+
+
 def _parsed(text: bytes | str) -> Any:
     try:
-        return json.loads(text)
+        return json.loads(text, strict=False)
     except (ValueError, RecursionError):
         return None
