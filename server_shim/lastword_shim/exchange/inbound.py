@@ -33,7 +33,8 @@ if TYPE_CHECKING:
 
 _OURS: Final = frozenset({b"x-request-id"})
 _HIDDEN: Final = _OURS | {b"accept-encoding"}
-"""Not sent inwards on routes whose answers are read: a compressed one could not be."""
+"""Not sent inwards on routes whose answers are read; to those none is to be compressed."""
+_PLAIN: Final = (b"accept-encoding", b"identity")
 
 
 class ClientLeft(Exception):
@@ -87,9 +88,10 @@ class Inbound:
         is that of the receipt.  The sidecar, which sends it over a wire, takes off what has passed by then.
         """
         scope = dict(self._scope)
-        hidden = _HIDDEN if self.works or self.route.speaks != OTHER else _OURS
+        is_read = self.works or self.route.speaks != OTHER
+        hidden, added = (_HIDDEN, [_PLAIN]) if is_read else (_OURS, [])
         headers = [(name, value) for name, value in scope["headers"] if name.lower() not in hidden]
-        scope["headers"] = [*headers, (b"x-request-id", self.inward_id.encode())]
+        scope["headers"] = [*headers, *added, (b"x-request-id", self.inward_id.encode())]
         scope["extensions"] = {}
         return scope
 

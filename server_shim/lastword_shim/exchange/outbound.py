@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, MutableMapping
-from typing import Any
+from typing import Any, Final
 
-from lastword._classify import ErrorInfo
+from lastword._classify import ErrorInfo, make_error
+from lastword._codes import Code
 from lastword_shim.engine import Ticket
 from lastword_shim.exchange.gate import Gate
 from lastword_shim.protocol.ask import Ask
+from lastword_shim.protocol.encodings import Inflating, Unreadable, is_plain
 from lastword_shim.protocol.endings import error_response, with_request_id
 from lastword_shim.protocol.judging import is_event_stream, reading_of
 from lastword_shim.protocol.readings import PassReading, Reading, Verdict, WholeReading
 from lastword_shim.protocol.wire import OTHER, Headers, Send, by_name
+
+_FRAMING: Final = frozenset({b"content-length", b"content-encoding"})
 
 
 class Outbound:
@@ -27,6 +31,7 @@ class Outbound:
         self._headers: Headers = []
         self._status = 200
         self._kind = OTHER
+        self._inflating: Inflating | None = None
         self.reading: Reading | None = None
         self.is_events = False
 
@@ -56,11 +61,19 @@ class Outbound:
             ask, self._status, headers, engine_says=self._ticket.finish_reasons, on_content=self._on_content
         )
         if not isinstance(self.reading, PassReading):  # what leaves may not be what came
-            self._headers = [(name, value) for name, value in self._headers if name.lower() != b"content-length"]
+            encoding = headers.get("content-encoding", "")
+            if not is_plain(encoding) and self._status < 400:  # of an error's body nothing leaves
+                self._inflating = Inflating(encoding)
+            self._headers = [(name, value) for name, value in self._headers if name.lower() not in _FRAMING]
 
     async def take(self, body: bytes, *, last: bool) -> Verdict | None:
         """Read part of the application's body, and pass on what may leave."""
         assert self.reading is not None
+        if self._inflating is not None:
+            try:
+                body = self._inflating.feed(body)
+            except Unreadable as error:
+                return self.reading.cut(make_error(Code.MALFORMED_RESPONSE, f"the answer cannot be read: {error}"))
         leaving, verdict = self.reading.feed(body, last=last)
         if leaving:
             await self._gate.write(leaving, status=self._status, headers=self._success_headers)

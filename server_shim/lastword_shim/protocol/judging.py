@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Final
 
 from lastword_shim.protocol.ask import Ask
+from lastword_shim.protocol.encodings import is_plain
 from lastword_shim.protocol.events import EventReading
 from lastword_shim.protocol.messages import MessagesReading, judge_message
 from lastword_shim.protocol.readings import Judge, PassReading, Reading, StreamReading, WholeReading, judge_choices
@@ -33,8 +34,8 @@ def reading_of(
     if status >= 400:
         return WholeReading(status=status, headers=headers, judge=None)
     events = is_event_stream(headers, ask)
-    readable = headers.get("content-encoding", "identity") == "identity"
-    if not readable or (events and status >= 300):
+    encoded = not is_plain(headers.get("content-encoding", ""))
+    if (encoded and not ask.judged) or (events and status >= 300):
         return PassReading(on_content=on_content if events else None)
     if events:
         return _stream(ask, engine_says, on_content)

@@ -8,7 +8,6 @@ the SDK's own state machine judges, whole bodies, and what is passed on unread; 
 from __future__ import annotations
 
 import json
-import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
@@ -17,14 +16,13 @@ from lastword._classify import ErrorInfo, classify_frame, classify_response, mak
 from lastword._codes import FINISH_REASONS, Code
 from lastword._completeness import StreamTracker
 from lastword._sse import MAX_EVENT_BYTES, SSEDecoder
+from lastword_shim.protocol.encodings import MAX_ERROR_BYTES, decoded
 from lastword_shim.protocol.endings import error_event
 from lastword_shim.protocol.frames import FrameSplitter
 from lastword_shim.protocol.sameness import Sameness
 
 EXTRAS: Final = ("metrics", "timings")
 """What engines tell of an answer beside its usage: vLLM's per-request metrics, llama.cpp's timings."""
-MAX_ERROR_BYTES: Final = 1024 * 1024
-"""How much of an error's body is read; the rest tells nothing more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,16 +263,3 @@ def keep_extras(answer: Mapping[str, Any], extras: dict[str, Any]) -> None:
 def stopped() -> ErrorInfo:
     """The application ended before its answer did, and gave no reason."""
     return make_error(Code.INTERNAL_SERVER_ERROR, "the application stopped before its answer was complete")
-
-
-def decoded(body: bytes, encoding: str) -> bytes:
-    """An error's body without its compression, at most `MAX_ERROR_BYTES` of it; empty where it cannot be read."""
-    encoding = encoding.strip().lower()
-    if encoding in {"", "identity"}:
-        return body
-    if encoding not in {"gzip", "x-gzip", "deflate"}:
-        return b""
-    try:
-        return zlib.decompressobj(zlib.MAX_WBITS | 32).decompress(body, MAX_ERROR_BYTES)
-    except zlib.error:
-        return b""
