@@ -36,13 +36,15 @@ class Connection(asyncio.Protocol):
     # What the proxy does.
 
     def begin(self, http: Http1, head: bytes) -> None:
-        """Take up a request and send its head."""
+        """Take up a request and send its head; where the connection has closed by now, its answer is that it broke."""
         self._http, self._failure = http, None
-        self._transport.write(head)
+        if not self._stands:
+            self.fail(Broken("the connection closed before the request"))
+        self.send(head)
 
     def send(self, data: bytes) -> None:
         """Send part of its body."""
-        if data and self._open:
+        if data and self._stands:
             self._transport.write(data)
 
     async def drain(self) -> None:
@@ -67,7 +69,8 @@ class Connection(asyncio.Protocol):
         parts, http.parts = http.parts, []
         if not self._reading:
             self._reading = True
-            self._transport.resume_reading()
+            if self._stands:
+                self._transport.resume_reading()
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
     @property
@@ -98,7 +101,7 @@ class Connection(asyncio.Protocol):
 
     def is_usable(self) -> bool:
         """Whether the upstream keeps it open and silent, as far as this machine knows, by now."""
-        return self._open and not self._transport.is_closing() and not self._poll.poll(0)
+        return self._stands and not self._poll.poll(0)
 
     # What the event loop calls.
 
@@ -161,6 +164,11 @@ class Connection(asyncio.Protocol):
         drained, self._drained = self._drained, None
         if drained is not None and not drained.done():
             drained.set_result(None)
+
+    @property
+    def _stands(self) -> bool:
+        """Whether its transport takes anything: uvloop's raises once it is closing."""
+        return self._open and not self._transport.is_closing()
 
     def _end_idle(self) -> None:
         self._on_idle_end(self)
