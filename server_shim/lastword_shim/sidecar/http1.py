@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -15,6 +16,8 @@ MAX_HEAD: Final = 65536
 """Largest head of an answer, or trailers, or line that says how large a chunk is; in bytes."""
 MAX_INFORMATIONAL: Final = 16
 """Most answers of 1xx before the real one."""
+MAX_STATUS: Final = 599
+_CONTROL: Final = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +90,7 @@ class Http1:
                 if isinstance(event, h11.Data):
                     self.parts.append(bytes(event.data))
                 elif isinstance(event, h11.Response):
-                    fields = [(bytes(name), bytes(value)) for name, value in event.headers]
-                    self.head = Head(event.status_code, fields)
+                    self.head = _head(event)
                 elif isinstance(event, h11.InformationalResponse):
                     self._informational += 1
                     if self._informational > MAX_INFORMATIONAL:
@@ -99,3 +101,14 @@ class Http1:
                     return
         except h11.RemoteProtocolError as error:
             raise failure_of(error, connecting=False) from error
+
+
+def _head(answer: h11.Response) -> Head:
+    """What h11 lets pass and a server in front would not put on the wire is no answer either (RFC 9110 §5.5, §15)."""
+    fields = [(bytes(name), bytes(value)) for name, value in answer.headers]
+    if answer.status_code > MAX_STATUS:
+        raise Unreadable(f"the status {answer.status_code}")
+    for name, value in fields:
+        if _CONTROL.search(value):
+            raise Unreadable(f"a control character in the field {name.decode('latin-1')!r}")
+    return Head(answer.status_code, fields)
