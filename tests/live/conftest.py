@@ -6,17 +6,19 @@ takes about 26 s, so choose:
 
 * ``vllm``        session-wide, shim mounted. For tests that leave the server as they found it; call
   ``vllm.wait_idle()`` before counting.
-* ``bare_vllm``   module-wide, no shim: for comparing with stock behaviour. Gentle tests only, too.
+* `shared_server` makes a module's own, for what several tests of it want switched on.
 * ``fresh_vllm``  this test's own, to be killed, stopped or filled. The marker configures it, each argument optional::
 
       @pytest.mark.fresh(shim=True, args=("--shutdown-timeout", "10"), env={"LASTWORD_IDLE_TIMEOUT": "2"})
       def test_x(fresh_vllm: VllmServer) -> None: ...
 
-  While a test runs, the server of the next test with a `fresh_vllm` is already starting (``LIVE_AHEAD``: how
-  many, default 1, 0 turns it off; about 3 GB each). Still: cause one fault and look at it from several sides in one
-  test (a stream, a non-stream, a queued request, the records, the log). The marker works in
-  ``pytest.param(…, marks=…)``.
+  Still: cause one fault and look at it from several sides in one test (a stream, a non-stream, a queued request, the
+  records, the log). The marker works in ``pytest.param(…, marks=…)``.
+* ``launched_vllm``  the same, but nobody waits until it is ready: for a server that must not start.
 * ``start_vllm``  the factory: ``start_vllm(shim=…, args=…, env=…)`` starts one more for this test and waits for it.
+
+All but the last are known before the tests run. While a test runs, the next two are starting already, with what it
+leaves of the cores (``LIVE_AHEAD``: how many, 0 turns it off; about 2 GB each).
 
 The object is `tests.live.vllm_server.VllmServer` (``from tests.live.vllm_server import VllmServer``):
 ``base_url``, ``root_url``, ``port``, ``process`` (Popen: ``.send_signal``, ``.wait``), ``get(path)``,
@@ -33,7 +35,6 @@ otherwise.
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
@@ -41,38 +42,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.live.ahead import Ahead, Say, serve, shared_server
 from tests.live.vllm_server import ROOT, VllmServer
 
-Say = Callable[[str], None]
 StartVllm = Callable[..., VllmServer]
 _log_starts = pytest.StashKey[dict[VllmServer, int]]()
-_ahead = pytest.StashKey["Ahead"]()
-
-
-class Ahead:
-    """Servers launched before the test that will use them, by that test's id."""
-
-    def __init__(self, launch: Callable[..., VllmServer]) -> None:
-        self.launch = launch
-        self.waiting: dict[str, VllmServer] = {}
-
-    def take(self, item: pytest.Item) -> VllmServer:
-        server = self.waiting.pop(item.nodeid, None) or self.launch(**fresh_options(item))
-        self.prepare_after(item)
-        return server
-
-    def prepare_after(self, item: pytest.Item) -> None:
-        """Launch the servers of the next tests that want a fresh one, as many as may wait at once."""
-        items = item.session.items
-        later = [one for one in items[items.index(item) + 1 :] if "fresh_vllm" in getattr(one, "fixturenames", ())]
-        for one in later[: int(os.environ.get("LIVE_AHEAD", "1"))]:
-            if one.nodeid not in self.waiting:
-                self.waiting[one.nodeid] = self.launch(**fresh_options(one))
-
-
-def fresh_options(item: pytest.Item) -> dict[str, Any]:
-    marker = item.get_closest_marker("fresh")
-    return dict(marker.kwargs) if marker else {}
+_ahead = pytest.StashKey[Ahead]()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -88,11 +63,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def say(request: pytest.FixtureRequest) -> Say:
     """Print a line past pytest's capture, so that a long start is seen to be alive."""
     reporter = request.config.pluginmanager.get_plugin("terminalreporter")
+    capture = request.config.pluginmanager.get_plugin("capturemanager")
 
     def write(text: str) -> None:
-        if reporter is not None:
-            reporter.ensure_newline()
-            reporter.write_line(text)
+        if reporter is not None and capture is not None:
+            with capture.global_and_fixture_disabled():
+                reporter.ensure_newline()
+                reporter.write_line(text)
 
     return write
 
@@ -114,7 +91,7 @@ def engine_paths() -> dict[str, str]:
 
 @pytest.fixture(scope="session")
 def launch_vllm(
-    engine_paths: dict[str, str], tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
+    engine_paths: dict[str, str], tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Callable[..., VllmServer]]:
     """Launch without waiting; whatever is still running when the session ends is ended here."""
     launched: list[VllmServer] = []
@@ -124,39 +101,33 @@ def launch_vllm(
         launched.append(server)
         return server
 
-    request.config.stash[_ahead] = Ahead(launch)
     yield launch
     for server in launched:
         server.stop(gently=False)
 
 
-def serve(server: VllmServer, say: Say, *, gently: bool) -> Iterator[VllmServer]:
-    """Wait for a launched server, lend it, end it, and fail if it left anything behind."""
-    try:
-        server.wait_ready(say)
-        yield server
-    finally:
-        left = server.stop(gently=gently)
-    if left:
-        pytest.fail(left, pytrace=False)
-
-
 @pytest.fixture(scope="session")
-def vllm(launch_vllm: Callable[..., VllmServer], say: Say) -> Iterator[VllmServer]:
-    """The shared server with the shim."""
-    yield from serve(launch_vllm(), say, gently=True)
+def ahead(launch_vllm: Callable[..., VllmServer], request: pytest.FixtureRequest) -> Ahead:
+    """Where every server comes from whose options are known before its test runs."""
+    request.config.stash[_ahead] = Ahead(launch_vllm, request.session.items)
+    return request.config.stash[_ahead]
 
 
-@pytest.fixture(scope="module")
-def bare_vllm(launch_vllm: Callable[..., VllmServer], say: Say) -> Iterator[VllmServer]:
-    """The shared server without the shim."""
-    yield from serve(launch_vllm(shim=False), say, gently=False)
+vllm = shared_server("vllm", scope="session")
 
 
 @pytest.fixture
-def fresh_vllm(launch_vllm: object, request: pytest.FixtureRequest, say: Say) -> Iterator[VllmServer]:
+def fresh_vllm(ahead: Ahead, request: pytest.FixtureRequest, say: Say) -> Iterator[VllmServer]:
     """This test's own server."""
-    yield from serve(request.config.stash[_ahead].take(request.node), say, gently=False)
+    yield from serve(ahead.take(request.node.nodeid), say, gently=False)
+
+
+@pytest.fixture
+def launched_vllm(ahead: Ahead, request: pytest.FixtureRequest) -> Iterator[VllmServer]:
+    """The same, not waited for."""
+    server = ahead.take(request.node.nodeid)
+    yield server
+    server.stop(gently=False)
 
 
 @pytest.fixture
@@ -184,9 +155,8 @@ def servers_of(item: pytest.Item) -> list[VllmServer]:
 def pytest_runtest_call(item: pytest.Item) -> None:
     starts = item.stash.setdefault(_log_starts, {})
     starts |= {server: server.log.stat().st_size for server in servers_of(item)}
-    ahead = item.config.stash.get(_ahead, None)
-    if ahead is not None:
-        ahead.prepare_after(item)
+    if _ahead in item.config.stash:
+        item.config.stash[_ahead].prepare()
 
 
 @pytest.hookimpl(wrapper=True)

@@ -9,11 +9,12 @@ from pathlib import Path
 
 import pytest
 import servers
-from tests.live.conftest import Say
+from tests.live.ahead import Say
 
 KNOWN = servers.KNOWN / "server-shim.txt"
 
 
+@pytest.mark.usefixtures("ahead")  # the next tests' servers start meanwhile
 @pytest.mark.timeout(300)
 def test_vllm_with_the_shim_passes_the_server_profile(engine_paths: dict[str, str], say: Say, tmp_path: Path) -> None:
     """With a baseline without a line; the suite starts the server itself, so that SIGTERM with requests open is played too."""

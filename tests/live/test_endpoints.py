@@ -6,13 +6,13 @@ import http.client
 import json
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from typing import Any
 
 import pytest
+from tests.live.ahead import shared_server
 from tests.live.asking import CHAT, LONG, Asking, ask, chat, frozen, read
-from tests.live.conftest import Say, serve
 from tests.live.vllm_server import VllmServer
 from tests.shim.wire import Answer, conforms
 
@@ -20,13 +20,13 @@ A, B = {"authorization": "Bearer key-of-a"}, {"authorization": "Bearer key-of-b"
 GENERATED = "vllm:generation_tokens_total"
 
 
-@pytest.fixture(scope="module")
-def keyed(launch_vllm: Callable[..., VllmServer], say: Say) -> Iterator[VllmServer]:
-    """Two keys, two sequences at once, and vLLM's routes that pause it and put it to sleep."""
-    args = ("--api-key", "key-of-a", "key-of-b", "--max-num-seqs", "2")
-    env = {"VLLM_SERVER_DEV_MODE": "1", "VLLM_KEEP_ALIVE_ON_ENGINE_DEATH": "1", "LASTWORD_STALL_AFTER": "1"}
-    server = launch_vllm(args=args, env=env)
-    yield from serve(server, say, gently=False)
+# Two keys, two sequences at once, and vLLM's routes that pause it and put it to sleep.
+keyed = shared_server(
+    "keyed",
+    gently=False,
+    args=("--api-key", "key-of-a", "key-of-b", "--max-num-seqs", "2"),
+    env={"VLLM_SERVER_DEV_MODE": "1", "VLLM_KEEP_ALIVE_ON_ENGINE_DEATH": "1", "LASTWORD_STALL_AFTER": "1"},
+)
 
 
 @pytest.fixture(autouse=True)

@@ -10,8 +10,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 import pytest
+from tests.live.ahead import shared_server
 from tests.live.asking import CHAT, COMPLETIONS, LONG, Asking, ask, chat, frozen
-from tests.live.conftest import Say, serve
 from tests.live.vllm_server import VllmServer
 from tests.shim.wire import Answer, conforms
 
@@ -20,23 +20,17 @@ RUNNING = "vllm:num_requests_running"
 SHORT: dict[str, Any] = {"model": "m", "prompt": "hi", "max_tokens": 4, "ignore_eos": True}
 
 
-@pytest.fixture(scope="module")
-def unfit(launch_vllm: Callable[..., VllmServer]) -> VllmServer:
-    """Two API servers, and a bound that each would count by itself; nobody waits for it to answer."""
-    return launch_vllm(args=("--api-server-count", "2"), env={"LASTWORD_MAX_INFLIGHT": "8"})
-
-
-@pytest.fixture(scope="module")
-def bounded(launch_vllm: Callable[..., VllmServer], unfit: VllmServer, say: Say) -> Iterator[VllmServer]:
-    """vLLM runs four at a time and takes twelve; the shim lets in eight, and eight more wait."""
-    args = ("--max-num-seqs", "4", "--max-num-queued-reqs", "12")
-    env = {
+# vLLM runs four at a time and takes twelve; the shim lets in eight, and eight more wait.
+bounded = shared_server(
+    "bounded",
+    args=("--max-num-seqs", "4", "--max-num-queued-reqs", "12"),
+    env={
         "LASTWORD_MAX_INFLIGHT": "8",
         "LASTWORD_MAX_QUEUED": "8",
         "LASTWORD_MAX_INFLIGHT_TOKENS": "3000",
         "LASTWORD_OVERLOAD_STATUS": "429",
-    }
-    yield from serve(launch_vllm(args=args, env=env), say, gently=True)
+    },
+)
 
 
 @pytest.fixture(autouse=True)
@@ -186,10 +180,11 @@ def test_what_cannot_begin_in_time_is_refused_at_once_by_the_measured_pace(bound
     assert statuses == {200}
 
 
-def test_several_api_servers_with_a_bound_do_not_start(unfit: VllmServer) -> None:
-    """Soon after vLLM would be ready, with a status that says so, and with what to set."""
-    status = unfit.process.wait(150)
-    log = unfit.log_text()
+@pytest.mark.fresh(args=("--api-server-count", "2"), env={"LASTWORD_MAX_INFLIGHT": "8"})
+def test_several_api_servers_with_a_bound_do_not_start(launched_vllm: VllmServer) -> None:
+    """Each would count by itself.  Soon after vLLM would be ready, with a status that says so, and with what to set."""
+    status = launched_vllm.process.wait(150)
+    log = launched_vllm.log_text()
     assert status != 0
     assert "LASTWORD_MAX_INFLIGHT would hold for each of the 2 API server processes by itself" in log
     for remedy in ("--api-server-count 1", "unset", "lastword shim --upstream URL", "set --shutdown-timeout"):

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.live.ahead import shared_server
 from tests.live.asking import CHAT, COMPLETIONS, LONG, ask, chat
-from tests.live.conftest import Say, serve
 from tests.live.vllm_server import VllmServer
 from tests.shim.wire import Answer, conforms
 
@@ -26,24 +26,19 @@ SECRETS = [
 ]
 
 
-@pytest.fixture(scope="module")
-def faulty(launch_vllm: Callable[..., VllmServer], say: Say) -> Iterator[VllmServer]:
-    """The shim between vLLM and a middleware that makes its engine client fail on demand."""
-    args = (
-        "--middleware",
-        "faults.Faults",
-        "--api-key",
-        KEY,
-        "--trust-request-chat-template",
-        "--allowed-origins",
-        '["https://a.example"]',
-    )
-    env = {
+# The shim between vLLM and a middleware that makes its engine client fail on demand.
+faulty = shared_server(
+    "faulty",
+    args=(
+        *("--middleware", "faults.Faults", "--api-key", KEY),
+        *("--trust-request-chat-template", "--allowed-origins", '["https://a.example"]'),
+    ),
+    env={
         "PYTHONPATH": str(Path(__file__).parent),
         "LASTWORD_CONTEXT_POLICY": "clamp",
         "LASTWORD_MAX_BODY_BYTES": "100000",
-    }
-    yield from serve(launch_vllm(args=args, env=env), say, gently=True)
+    },
+)
 
 
 @pytest.fixture(autouse=True)

@@ -7,15 +7,15 @@ import json
 import signal
 import socket
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import anthropic
 import openai
 import pytest
+from tests.live.ahead import shared_server
 from tests.live.asking import CHAT, COMPLETIONS, LONG, Asking, ask, chat, read
-from tests.live.conftest import Say, serve
 from tests.live.vllm_server import VllmServer
 from tests.shim.events import MESSAGES, RESPONSES, last_word, read_events
 from tests.shim.wire import Answer, conforms
@@ -34,15 +34,16 @@ def message(**more: Any) -> dict[str, Any]:
 ENDLESS = {RESPONSES: response(max_output_tokens=1900), MESSAGES: message(max_tokens=1900, temperature=0)}
 
 
-@pytest.fixture(scope="module")
-def every(launch_vllm: Callable[..., VllmServer], say: Say) -> Iterator[VllmServer]:
-    """With its rarer routes switched on, and faults on demand."""
-    args = [
+# With its rarer routes switched on, and faults on demand.
+every = shared_server(
+    "every",
+    gently=False,
+    args=(
         *("--middleware", "faults.Faults", "--enable-scale-out", "--sse-keep-alive-interval", "1"),
         *("--enable-auto-tool-choice", "--tool-call-parser", "hermes"),
-    ]
-    env = {"PYTHONPATH": str(Path(__file__).parent), "VLLM_ENABLE_RESPONSES_API_STORE": "1"}
-    yield from serve(launch_vllm(args=args, env=env), say, gently=False)
+    ),
+    env={"PYTHONPATH": str(Path(__file__).parent), "VLLM_ENABLE_RESPONSES_API_STORE": "1"},
+)
 
 
 @pytest.fixture(autouse=True)

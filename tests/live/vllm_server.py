@@ -116,7 +116,7 @@ class VllmServer:
         Raises:
             RuntimeError: the process ended, or `timeout` seconds passed; the message carries the log's end.
         """
-        deadline = self._launched + timeout
+        deadline = time.monotonic() + timeout
         next_word = time.monotonic() + 5
         while not self._healthy():
             now = time.monotonic()
@@ -205,11 +205,12 @@ class VllmServer:
         """Send a signal to the engine's process: SIGKILL for its death, SIGSTOP for its silence (SIGCONT ends that)."""
         os.kill(self.engine_pid(title), number)
 
-    def step_back(self) -> None:
+    def step_back(self, nice: int = 5) -> None:
         """Let the engine's busy loops leave callers their turns: on two cores they take them all."""
         group = Path(f"/proc/{self.process.pid}/autogroup")
-        if group.exists() and not group.read_text("utf-8").strip().endswith("nice 5"):
-            group.write_text("5", "utf-8")
+        if group.exists() and not group.read_text("utf-8").strip().endswith(f"nice {nice}"):
+            with contextlib.suppress(BlockingIOError):  # only root may do so twice in a tenth of a second
+                group.write_text(str(nice), "utf-8")
 
     def port_closed(self) -> bool:
         """Whether a new connection is refused."""
