@@ -15,8 +15,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[3]
-SETTINGS = {"HF_HUB_OFFLINE": "1", "VLLM_CPU_KVCACHE_SPACE": "1", "VLLM_NO_USAGE_STATS": "1"}
+SETTINGS = {"HF_HUB_OFFLINE": "1", "VLLM_NO_USAGE_STATS": "1"}
 SIZE = ("--max-model-len", "2048", "--max-num-seqs", "8", "--enforce-eager")
+# 128 full contexts of tiny, 20 of smollm2; all of it is written at the start, a second and more for a GiB.
+KV_CACHE_BYTES = {"tiny": str(2**28), "smollm2": str(2**30)}
 # What the shim is imported from.
 PACKAGES = os.pathsep.join([str(ROOT / "sdk"), str(ROOT / "server_shim")])
 # Enough for the suite's two loads to be too much; the engine itself takes eight at a time.
@@ -27,7 +29,7 @@ def serve(paths: Mapping[str, str], model: str, port: int | str, *, shim: bool) 
     """The command; ``paths`` are what engine_env.py says, ``model`` is tiny or smollm2."""
     command = [paths["vllm"], "serve", paths[model], "--served-model-name", "m"]
     command += ["--load-format", "dummy"] if model == "tiny" else []
-    command += [*SIZE, "--host", "127.0.0.1", "--port", str(port)]
+    command += [*SIZE, "--kv-cache-memory-bytes", KV_CACHE_BYTES[model], "--host", "127.0.0.1", "--port", str(port)]
     return [*command, "--middleware", "lastword_shim.Shim"] if shim else command
 
 
