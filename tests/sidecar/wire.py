@@ -180,7 +180,7 @@ class InProcess(Quiet, Sidecar):
 async def sidecar(url: str, *, service: dict[str, Any] | None = None, **settings: Any) -> AsyncIterator[Server]:
     """The sidecar in front of ``url``.  Fails if a task of it is left over at the end."""
     before = asyncio.all_tasks()
-    wanted = Service(upstream=url, port=0, **{"shutdown_timeout": 0.0, **(service or {})})
+    wanted = Service(upstream=url, **{"port": 0, "shutdown_timeout": 0.0, **(service or {})})
     listener = wanted.listen()
     server = InProcess(wanted, wanted.pool(), Settings(**settings))
     found = Server(listener.getsockname()[1], server._shim, server)

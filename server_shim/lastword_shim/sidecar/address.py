@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
+import socket
 from dataclasses import dataclass
+from ipaddress import ip_address
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -44,6 +47,16 @@ class Address:
         query = scope.get("query_string", b"")
         return b"".join((self.prefix.encode(), path, b"?" + query if query else b""))
 
+    def is_that_of(self, listener: socket.socket) -> bool:
+        """Whether it is ``listener`` that listens there, as far as names can be looked up now."""
+        bound, port = listener.getsockname()[:2]
+        if port != self.port:
+            return False
+        with contextlib.suppress(OSError, UnicodeError):
+            found = socket.getaddrinfo(self.host, port, listener.family, socket.SOCK_STREAM)
+            return any(_meets(str(place[0]), bound, listener.family) for *_, place in found)
+        return False
+
     def __str__(self) -> str:
         return f"{self.scheme}://{self.authority}{self.prefix}"
 
@@ -73,3 +86,18 @@ class Address:
             raise AddressError(f"{url!r} has no host name that can be looked up: {_EXAMPLE}") from None
         prefix = parts.path.rstrip("/").removesuffix("/v1")
         return cls(parts.scheme, host, _PORTS[parts.scheme] if port is None else port, prefix)
+
+
+def _meets(host: str, bound: str, family: int) -> bool:
+    """Whether who connects to ``host`` meets what is ``bound``, both addresses of one family."""
+    if host == bound:
+        return True
+    asked = ip_address(host.partition("%")[0])
+    if not ip_address(bound.partition("%")[0]).is_unspecified:
+        return asked.is_unspecified and ip_address(bound.partition("%")[0]).is_loopback
+    with socket.socket(family, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.bind((host, 0))  # only what is this machine's own can be
+        except OSError:
+            return False
+    return True

@@ -65,6 +65,12 @@ class Unsendable(UpstreamError):
     origin = "shim"
 
 
+class Looped(UpstreamError):
+    """The request has been here before, or in too many sidecars: the upstream leads back to where it came from."""
+
+    origin = "shim"
+
+
 class Broken(UpstreamError):
     """The connection closed or was reset before the answer was whole."""
 

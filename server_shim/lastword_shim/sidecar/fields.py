@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Iterable
 from typing import Final
 
 from lastword_shim.admission.refusals import read_deadline
 from lastword_shim.protocol.wire import Headers, Scope
 from lastword_shim.sidecar.address import Address
+from lastword_shim.sidecar.failures import Looped
 
 _OF_ONE_HOP: Final = frozenset({
     b"connection", b"proxy-connection", b"keep-alive", b"te", b"transfer-encoding", b"upgrade", b"trailer", b"http2-settings",
 })  # fmt: skip
 # Expect: the server in front has said 100 Continue by the time that a body comes.
 _OUR_OWN: Final = frozenset({b"host", b"content-length", b"expect", b"via", b"x-forwarded-for"})
-_NAME: Final = b"lastword"
+_FAMILY: Final = b"lastword-"
+_NAME: Final = _FAMILY + secrets.token_hex(4).encode()
+"""What this process calls itself in ``Via``, as no other does: a request that has it already comes in a circle."""
+MOST_HOPS: Final = 10
+"""Sidecars that a request may have passed."""
 _DEADLINE: Final = b"request-timeout-ms"
 
 
@@ -26,6 +32,9 @@ def inward(scope: Scope, address: Address, body: Headers, *, spent: float = 0.0)
 
     Host is the caller's, so that redirects lead back here; under TLS it is the upstream's own, which certificates and
     virtual hosts go by.
+
+    Raises:
+        Looped: it has been here before.
     """
     given: Headers = [(bytes(name).lower(), bytes(value)) for name, value in scope["headers"]]
     given = [(name, _left(value, spent) if name == _DEADLINE else value) for name, value in given]
@@ -40,6 +49,7 @@ def inward(scope: Scope, address: Address, body: Headers, *, spent: float = 0.0)
         fields.append((b"x-forwarded-proto", b"https" if secure else b"http"))
     if b"x-forwarded-host" not in values and asked_host:
         fields.append((b"x-forwarded-host", asked_host))
+    _stop_circles(value for name, value in given if name == b"via")
     version = scope.get("http_version", "1.1").encode()
     return fields + _list(given, b"via", version + b" " + _NAME) + body
 
@@ -59,6 +69,14 @@ def without_hop(fields: Headers, *, also: Iterable[bytes] = ()) -> Headers:
         if name == b"connection":
             dropped.update(option.strip().lower() for option in value.split(b","))
     return [(name, value) for name, value in fields if name not in dropped]
+
+
+def _stop_circles(vias: Iterable[bytes]) -> None:
+    hops = [word for via in vias for word in via.replace(b",", b" ").split() if word.startswith(_FAMILY)]
+    if _NAME in hops:
+        raise Looped("the request has come back to this sidecar: its upstream leads here")
+    if len(hops) >= MOST_HOPS:
+        raise Looped(f"the request has come through {len(hops)} sidecars")
 
 
 def _left(deadline: bytes, spent: float) -> bytes:

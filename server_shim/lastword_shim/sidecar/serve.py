@@ -24,11 +24,10 @@ from lastword_shim.sidecar.address import Address, AddressError
 from lastword_shim.sidecar.engine import HttpEngine
 from lastword_shim.sidecar.health import Health
 from lastword_shim.sidecar.pool import Pool
+from lastword_shim.sidecar.protocol import server_protocol
 from lastword_shim.sidecar.proxy import Proxy
 
 _log: Final = logging.getLogger("lastword_shim")
-KEEP_ALIVE: Final = 75
-"""Seconds that a caller's idle connection is kept: longer than clients and balancers keep theirs, so that they close first."""
 _GRACE: Final = 3
 """Seconds that connections get to close once every request has had its last word."""
 _FEW_FILES: Final = 4096
@@ -84,6 +83,11 @@ def run(service: Service) -> None:
     """Serve until the process is told to stop.  Raises ``StartError``."""
     pool, settings = service.pool(), _settings()
     listener = service.listen()
+    if pool.address.is_that_of(listener):
+        listener.close()
+        raise StartError(
+            f"--upstream {pool.address} is where the sidecar itself listens: another --port is needed, or another URL"
+        )
     _raise_file_limit()
     Sidecar(service, pool, settings).run(sockets=[listener])
 
@@ -105,7 +109,7 @@ class Sidecar(uvicorn.Server):
         self._health = Health(pool)
         self._settings = settings
         self._shim = Shim(Proxy(pool, self._health), settings=settings, engine=HttpEngine(self._health))
-        super().__init__(_config(self._serve_one))
+        super().__init__(_config(self._serve_one, settings))
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Listen, look at the upstream, and say both."""
@@ -144,9 +148,10 @@ def _settings() -> Settings:
         raise StartError(str(error)) from None
 
 
-def _config(app: Any) -> uvicorn.Config:
+def _config(app: Any, settings: Settings) -> uvicorn.Config:
     return uvicorn.Config(
         app,
+        http=server_protocol(settings.max_header_bytes),
         interface="asgi3",
         lifespan="on",
         log_config=None,  # what it has to say goes where everything goes
@@ -155,7 +160,6 @@ def _config(app: Any) -> uvicorn.Config:
         proxy_headers=False,  # the upstream is told who the peer is, and what the peer says
         server_header=False,
         date_header=False,  # the upstream's own pass
-        timeout_keep_alive=KEEP_ALIVE,
         timeout_graceful_shutdown=_GRACE,
         backlog=BACKLOG,
         ws_ping_interval=None,
