@@ -21,6 +21,7 @@ from lastword_shim.sidecar.failures import (
     ConnectTimedOut,
     NoRoom,
     NotTrusted,
+    Refused,
     Unreadable,
     Unsendable,
     UpstreamError,
@@ -46,7 +47,7 @@ PROTOCOL = sorted(set(below(h11.ProtocolError, inside=h11)) - {h11.ProtocolError
 def test_every_exception_of_the_network_has_a_meaning(kind: type[OSError]) -> None:
     """Before there was a connection nothing was sent; afterwards nobody knows what became of the request."""
     early, late = (failure_of(kind(errno.ECONNREFUSED, "refused"), connecting=each) for each in (True, False))
-    assert type(early) is (NotTrusted if issubclass(kind, ssl.SSLError) else CannotConnect)
+    assert type(early) is (NotTrusted if issubclass(kind, ssl.SSLError) else Refused)
     assert type(late) is Broken
 
 
@@ -74,6 +75,9 @@ def test_every_exception_of_the_websocket_library_has_a_meaning(kind: type[Excep
     [
         (TimeoutError(), ConnectTimedOut),
         (TimeoutError(errno.ETIMEDOUT, "timed out"), CannotConnect),
+        (ConnectionRefusedError(errno.ECONNREFUSED, "refused"), Refused),
+        (OSError("Multiple exceptions: [Errno 99] no address ('::1', 9, 0, 0), [Errno 111] Connect call failed"), Refused),
+        (OSError("Multiple exceptions: [Errno 101] unreachable, [Errno 113] no route"), CannotConnect),
         (OSError(errno.EMFILE, "too many open files"), NoRoom),
         (OSError(errno.EADDRNOTAVAIL, "no port is left"), NoRoom),
         (socket.gaierror(socket.EAI_NONAME, "not known"), CannotConnect),

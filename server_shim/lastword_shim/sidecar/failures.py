@@ -23,6 +23,7 @@ _NO_ROOM: Final = frozenset({
     errno.EMFILE, errno.ENFILE, errno.EADDRNOTAVAIL, errno.ENOBUFS, errno.ENOMEM, errno.EAGAIN,
 })  # fmt: skip
 
+_NUMBERED: Final = re.compile(r"\[Errno (\d+)\]")
 _QUOTED: Final = re.compile(r":?\s*(?:bytearray\(|\bb['\"])")
 
 
@@ -41,6 +42,10 @@ class CannotConnect(UpstreamError):
     """Nothing listens there, or its name or its network is not known.  Nothing was sent."""
 
     code = Code.ENGINE_UNAVAILABLE
+
+
+class Refused(CannotConnect):
+    """The machine says that nothing listens there.  Nothing was sent."""
 
 
 class ConnectTimedOut(CannotConnect):
@@ -99,11 +104,19 @@ def failure_of(error: Exception, *, connecting: bool) -> UpstreamError:
         return Broken(text)
     if isinstance(error, ssl.SSLError):
         return NotTrusted(text)
+    if errno.ECONNREFUSED in _numbers(error):
+        return Refused(text)
     if isinstance(error, OSError) and error.errno in _NO_ROOM:
         return NoRoom(text)
     if isinstance(error, TimeoutError) and error.errno is None:  # ours; the system's has a number
         return ConnectTimedOut("no connection in the time for it")
     return CannotConnect(text)
+
+
+def _numbers(error: Exception) -> set[int]:
+    """The system's, of a connection that was tried at several addresses of a name all of them: there they are text."""
+    said = {int(number) for number in _NUMBERED.findall(str(error))}
+    return said | {error.errno} if isinstance(error, OSError) and error.errno is not None else said
 
 
 def error_answer(info: ErrorInfo) -> tuple[int, Headers, bytes]:

@@ -9,7 +9,7 @@ from typing import Final
 from lastword._classify import classify_response
 from lastword._codes import Code
 from lastword_shim.engine import Condition
-from lastword_shim.sidecar.failures import UpstreamError
+from lastword_shim.sidecar.failures import NoRoom, Refused, UpstreamError
 from lastword_shim.sidecar.http1 import Http1
 from lastword_shim.sidecar.pool import Pool
 
@@ -55,17 +55,25 @@ class Health:
                 async with asyncio.timeout(_AT_MOST):
                     await self.look()
 
-    async def is_reachable(self) -> bool:
-        """Whether anything listens there that keeps a connection, right now."""
-        with contextlib.suppress(UpstreamError):
+    async def is_gone(self) -> bool:
+        """Whether nothing listens there any more, or nothing that keeps a connection, right now.
+
+        Only that it is refused tells: what else keeps from connecting may be our own want of descriptors.
+
+        Raises:
+            UpstreamError: that cannot be seen.
+        """
+        try:
             connection = await self._pool.open()
+        except Refused:
+            stays = False
+        else:
             # A process that dies closes its connections first and its listener a moment later.
             stays = await connection.stays(_DYING)
             connection.close()
-            if stays:
-                return True
-        self.heard(reachable=False)
-        return False
+        if not stays:
+            self.heard(reachable=False)
+        return not stays
 
     def close(self) -> None:
         """Look no more."""
@@ -76,6 +84,8 @@ class Health:
         try:
             async with asyncio.timeout(PATIENCE):
                 status, body = await self._get(self._pool.address.prefix + "/health")
+        except NoRoom as error:  # which says nothing of the upstream
+            self.said = f"could not be asked: {error}"
         except UpstreamError as error:
             self.said = f"does not answer: {error}"
             self.condition = "dead"

@@ -45,8 +45,12 @@ class Proxy:
         """A connection that broke is one thing, an engine that died of it another."""
         if isinstance(error, CannotConnect):
             self._health.heard(reachable=False)
-        elif type(error) is Broken and not await self._health.is_reachable():
-            return Gone(f"{error}, and nothing listens there any more")
+        elif type(error) is Broken:
+            try:
+                if await self._health.is_gone():
+                    return Gone(f"{error}, and nothing listens there any more")
+            except UpstreamError as unseen:
+                return Broken(f"{error}; whether anything listens there could not be seen: {unseen}")
         return error
 
     async def _lifespan(self, receive: Receive, send: Send) -> None:
