@@ -115,7 +115,7 @@ class Shim:
             if getattr(middleware.cls, "__name__", "") == "CORSMiddleware":
                 self._core.cors = (middleware.cls, middleware.args, middleware.kwargs)
         level, line = start_line(self._core.settings, self._engine)
-        _log.log(level, "%s", line)
+        _log.log(level, "lastword_shim is mounted; %s", line)
 
 
 def _is_preflight(scope: Scope) -> bool:

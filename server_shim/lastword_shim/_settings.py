@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from lastword_shim._appending import open_for_lines
+from lastword_shim._appending import look_for_lines, open_for_lines
 
 PREFIX = "LASTWORD_"
 _LEAST_RECORDS_BYTES = 4096  # room for a record, whatever is in it
@@ -37,6 +37,13 @@ def _large_enough(size: int) -> int:
     if size != 0 and size < _LEAST_RECORDS_BYTES:
         raise ValueError(f"at least {_LEAST_RECORDS_BYTES}, or 0 for never")
     return size
+
+
+def shown(value: object) -> str:
+    """A value as an operator writes it."""
+    if value is None or isinstance(value, bool):
+        return "on" if value else "off"
+    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def _setting(meaning: str, *, unit: str, default: object = None) -> Any:
@@ -129,8 +136,8 @@ class Settings(BaseSettings):
     )
 
     @classmethod
-    def load(cls) -> Settings:
-        """Read the environment.
+    def load(cls, *, only_look: bool = False) -> Settings:
+        """Read the environment.  The records' file is made if it is not there, unless it is ``only_look``ed at.
 
         Raises:
             SettingsError: a variable cannot be read; or the records' file or stream cannot be appended to.
@@ -143,7 +150,10 @@ class Settings(BaseSettings):
             raise SettingsError(f"{PREFIX}RECORDS='-' cannot be used: standard output is closed")
         if settings.records not in {None, "-"}:
             try:
-                os.close(open_for_lines(str(settings.records)))
+                if only_look:
+                    look_for_lines(str(settings.records))
+                else:
+                    os.close(open_for_lines(str(settings.records)))
             except OSError as error:
                 message = f"{variable('records')}={settings.records!r} cannot be opened for appending: {error.strerror}"
                 raise SettingsError(message) from None
@@ -154,13 +164,9 @@ class Settings(BaseSettings):
         return [variable(field) for field in fields if getattr(self, field) is not None]
 
     def told(self) -> str:
-        """What is not at its default, for people: ``LASTWORD_HOLD=2, …``, or ``defaults``."""
+        """What is not at its default, as it would be set: ``LASTWORD_HOLD=2, …``, or ``defaults``."""
         active = self.model_dump(exclude_defaults=True)
-        named = (
-            f"{variable(field)}={f'{value:g}' if isinstance(value, float) else value}"
-            for field, value in active.items()
-        )
-        return ", ".join(named) or "defaults"
+        return ", ".join(f"{variable(field)}={shown(value)}" for field, value in active.items()) or "defaults"
 
 
 def _explain(problem: object) -> str:

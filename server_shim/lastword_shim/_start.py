@@ -12,6 +12,7 @@ from lastword_shim.admission.bounds import Bounds
 from lastword_shim.engine import Engine
 
 _OTHERS: Final = frozenset({"BASE_URL", "API_KEY"})  # the SDK's
+_UNKNOWN: Final = "none that it knows, so it sees only what passes"
 _NEED_TOKENS: Final = ("queue_timeout", "first_token_timeout", "idle_timeout")
 _COUNT_TOKENS: Final = ("max_inflight_tokens", "max_queued_tokens")
 
@@ -33,9 +34,8 @@ def unknown_names(variables: Iterable[str]) -> str | None:
 
 
 def start_line(settings: Settings, engine: Engine | None) -> tuple[int, str]:
-    """The line that says what is mounted, and its logging level: a warning if a setting does not do what it says."""
-    parts = [f"lastword_shim is mounted; engine: {type(engine).__name__ if engine else 'unknown'}"]
-    parts.append(f"settings: {settings.told()}")
+    """The line that says what there is, and its logging level: a warning if a setting does not do what it says."""
+    parts = [f"engine: {engine.title if engine is not None else _UNKNOWN}", f"settings: {settings.told()}"]
     warnings = list(_warnings(settings, engine))
     remarks = list(engine.remarks(settings)) if engine is not None else []
     parts += [remark.text for remark in sorted(remarks, key=lambda remark: remark.warns)]
@@ -47,9 +47,9 @@ def _warnings(settings: Settings, engine: Engine | None) -> Iterator[str]:
     holds = Bounds.of(settings).hold
     if engine is None or not engine.counts_tokens:
         if settings.context_policy == "clamp":
-            yield f"{PREFIX}CONTEXT_POLICY has no effect unless the application reports the length of its prompts"
+            yield f"{PREFIX}CONTEXT_POLICY=clamp has no effect here: the lengths of prompts cannot be seen"
         if half := settings.variables(_NEED_TOKENS):
-            yield f"at the engine only streams are limited by {', '.join(half)}"
+            yield f"answers that are no streams are not limited by {', '.join(half)} once the engine has the request"
         if tokens := settings.variables(_COUNT_TOKENS):
             yield f"prompts are measured by their size, and not by their tokens, for {', '.join(tokens)}"
         if settings.max_queued and not holds:

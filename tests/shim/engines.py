@@ -13,6 +13,7 @@ class Counting:
     state: Condition | None = None
     provider = "unknown"
     counts_tokens = True
+    title = "scripted"
 
     def attach(self, host: Host) -> None: ...
 

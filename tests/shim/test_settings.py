@@ -21,6 +21,7 @@ from lastword_shim._settings import PREFIX
 from lastword_shim._start import start_line, unknown_names
 from lastword_shim.account.metrics import metrics
 
+UNKNOWN = "engine: none that it knows, so it sees only what passes; "
 PAGE = (Path(__file__).resolve().parents[2] / "docs/shim.md").read_text(encoding="utf-8")
 
 
@@ -60,35 +61,39 @@ def test_a_misspelt_variable_is_one_warning_at_start(
 @pytest.mark.parametrize(
     ("settings", "engine", "line", "remark"),
     [
-        ({}, None, "engine: unknown; settings: defaults", ""),
+        ({}, None, UNKNOWN + "settings: defaults", ""),
         (
             {"hold": 0.5, "max_inflight": 3, "records": "-"},
             None,
-            "engine: unknown; settings: LASTWORD_RECORDS=-, LASTWORD_MAX_INFLIGHT=3, LASTWORD_HOLD=0.5",
+            UNKNOWN + "settings: LASTWORD_RECORDS=-, LASTWORD_MAX_INFLIGHT=3, LASTWORD_HOLD=0.5",
             "",
         ),
         (
             {"context_policy": "clamp", "idle_timeout": 15},
             Counting(),
-            "engine: Counting; settings: LASTWORD_IDLE_TIMEOUT=15, LASTWORD_CONTEXT_POLICY=clamp",
+            "engine: scripted; settings: LASTWORD_IDLE_TIMEOUT=15, LASTWORD_CONTEXT_POLICY=clamp",
             "",
         ),
+        ({"endpoints": False, "otel": True}, None, UNKNOWN + "settings: LASTWORD_ENDPOINTS=off, LASTWORD_OTEL=on", ""),
         (
             {"context_policy": "clamp"},
             None,
-            "engine: unknown; settings: LASTWORD_CONTEXT_POLICY=clamp",
-            "LASTWORD_CONTEXT_POLICY has no effect unless the application reports the length of its prompts",
+            UNKNOWN + "settings: LASTWORD_CONTEXT_POLICY=clamp",
+            "LASTWORD_CONTEXT_POLICY=clamp has no effect here: the lengths of prompts cannot be seen",
         ),
         (
             {"idle_timeout": 15, "queue_timeout": 0.5, "total_timeout": 60},
             None,
-            "engine: unknown; settings: LASTWORD_QUEUE_TIMEOUT=0.5, LASTWORD_IDLE_TIMEOUT=15, LASTWORD_TOTAL_TIMEOUT=60",
-            "at the engine only streams are limited by LASTWORD_QUEUE_TIMEOUT, LASTWORD_IDLE_TIMEOUT",
+            UNKNOWN + "settings: LASTWORD_QUEUE_TIMEOUT=0.5, LASTWORD_IDLE_TIMEOUT=15, LASTWORD_TOTAL_TIMEOUT=60",
+            (
+                "answers that are no streams are not limited by LASTWORD_QUEUE_TIMEOUT, LASTWORD_IDLE_TIMEOUT "
+                "once the engine has the request"
+            ),
         ),
         (
             {"max_queued": 5, "max_queued_tokens": 10},
             None,
-            "engine: unknown; settings: LASTWORD_MAX_QUEUED=5, LASTWORD_MAX_QUEUED_TOKENS=10",
+            UNKNOWN + "settings: LASTWORD_MAX_QUEUED=5, LASTWORD_MAX_QUEUED_TOKENS=10",
             (
                 "prompts are measured by their size, and not by their tokens, for LASTWORD_MAX_QUEUED_TOKENS; "
                 "LASTWORD_MAX_QUEUED without LASTWORD_MAX_INFLIGHT counts a request without a stream until its end"
@@ -97,7 +102,7 @@ def test_a_misspelt_variable_is_one_warning_at_start(
         (
             {"max_queued": 0},
             Counting(),
-            "engine: Counting; settings: LASTWORD_MAX_QUEUED=0",
+            "engine: scripted; settings: LASTWORD_MAX_QUEUED=0",
             "LASTWORD_MAX_QUEUED=0 without LASTWORD_MAX_INFLIGHT refuses every request to the engine",
         ),
     ],
@@ -106,7 +111,7 @@ def test_the_start_line_tells_what_is_set_and_what_of_it_does_nothing(
     settings: dict[str, Any], engine: Any, line: str, remark: str
 ) -> None:
     """A warning only where a setting does not do what it says."""
-    expected = "; ".join(part for part in ("lastword_shim is mounted", line, remark) if part)
+    expected = "; ".join(part for part in (line, remark) if part)
     assert start_line(Settings(**settings), engine) == (logging.WARNING if remark else logging.INFO, expected)
 
 

@@ -88,17 +88,38 @@ def test_the_list_of_commands_loads_no_server() -> None:
     assert not {"uvicorn", "prometheus_client", "pydantic_settings"} & set(loaded.split())
 
 
-def test_check_looks_once() -> None:
-    """Settings and upstream, in a line; the status says whether it is well."""
+def test_check_looks_once_and_says_what_a_start_would_say(tmp_path: Path) -> None:
+    """The upstream, settings with what is to be remarked of them, and names that nobody reads; nothing is written."""
+    records = tmp_path / "records.jsonl"
     with engine() as behind:
-        said = shim("--upstream", behind.url, "--check", LASTWORD_HOLD="2")
-    assert (said.exit_code, said.stdout) == (
-        0,
-        f"{behind.url} answers 200 to GET /health; settings: LASTWORD_HOLD=2\n",
-    )
+        said = shim(
+            "--upstream", behind.url, "--check",
+            LASTWORD_ENDPOINTS="off", LASTWORD_CONTEXT_POLICY="clamp", LASTWORD_IDLE_TIMOUT="15",
+            LASTWORD_RECORDS=str(records),
+        )  # fmt: skip
+    assert said.exit_code == 0
+    health, start, unknown = said.stdout.splitlines()
+    assert health == f"{behind.url} answers 200 to GET /health"
+    assert start.startswith("engine: any behind HTTP, so it sees only what passes; settings: ")
+    assert "LASTWORD_ENDPOINTS=off" in start
+    assert "LASTWORD_CONTEXT_POLICY=clamp has no effect here" in start
+    assert unknown.endswith("LASTWORD_IDLE_TIMOUT (nearest: LASTWORD_IDLE_TIMEOUT)")
+    assert not records.exists()
     said = shim("--upstream", behind.url, "--check")
     assert said.exit_code == 1
-    assert f"{behind.url} does not answer: " in said.stdout
+    assert said.stdout.startswith(f"{behind.url} does not answer: ")
+
+
+@pytest.mark.parametrize("records", ["missing/records.jsonl", "."])
+def test_check_finds_records_that_cannot_be_written(records: str, tmp_path: Path) -> None:
+    said = shim("--upstream", NOWHERE, "--check", LASTWORD_RECORDS=str(tmp_path / records))
+    assert said.exit_code == 2
+    assert "cannot be opened for appending: " in said.stderr
+
+
+def test_a_misspelt_variable_is_a_warning() -> None:
+    with sidecar(NOWHERE, LASTWORD_IDLE_TIMOUT="15") as server:
+        server.wait_for("unknown settings, which have no effect: LASTWORD_IDLE_TIMOUT (nearest: LASTWORD_IDLE_TIMEOUT)")
 
 
 def test_it_starts_without_its_upstream_and_says_so() -> None:

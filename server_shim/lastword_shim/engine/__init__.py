@@ -156,6 +156,10 @@ class Engine(Protocol):
     """What the shim asks of an engine.  Nothing here may block or raise."""
 
     @property
+    def title(self) -> str:
+        """What it is, for the people who read the line at the start."""
+
+    @property
     def provider(self) -> str:
         """As OpenTelemetry's ``gen_ai.provider.name`` has it; ``unknown`` where that is not known."""
 

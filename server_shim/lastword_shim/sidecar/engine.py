@@ -21,6 +21,7 @@ class HttpEngine:
 
     provider: Final = "unknown"
     counts_tokens: Final = False
+    title: Final = "any behind HTTP, so it sees only what passes"
 
     def __init__(self, health: Health) -> None:
         self._health = health

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import os
 import resource
 import signal
 import socket
@@ -20,6 +21,7 @@ import uvicorn
 from lastword_shim._asgi import Shim
 from lastword_shim._listening import BACKLOG, ListenError, end_with_stdin, listen, say_ready
 from lastword_shim._settings import Settings, SettingsError
+from lastword_shim._start import start_line, unknown_names
 from lastword_shim.sidecar.address import Address, AddressError
 from lastword_shim.sidecar.engine import HttpEngine
 from lastword_shim.sidecar.health import Health
@@ -81,7 +83,7 @@ class Service:
 
 def run(service: Service) -> None:
     """Serve until the process is told to stop.  Raises ``StartError``."""
-    pool, settings = service.pool(), _settings()
+    pool, settings = service.pool(), _settings(only_look=False)
     listener = service.listen()
     if pool.address.is_that_of(listener):
         listener.close()
@@ -93,11 +95,12 @@ def run(service: Service) -> None:
 
 
 def check_only(service: Service) -> tuple[bool, str]:
-    """Ask the upstream once: whether it is well, and a line that says what is there.  Raises ``StartError``."""
-    pool, settings = service.pool(), _settings()
+    """Ask the upstream once: whether it is well, and what a start would say.  Raises ``StartError``."""
+    pool, settings = service.pool(), _settings(only_look=True)
     health = Health(pool)
     asyncio.run(health.look())
-    return health.condition is None, f"{pool.address} {health.said}; settings: {settings.told()}"
+    lines = [f"{pool.address} {health.said}", start_line(settings, HttpEngine(health))[1], unknown_names(os.environ)]
+    return health.condition is None, "\n".join(line for line in lines if line is not None)
 
 
 class Sidecar(uvicorn.Server):
@@ -109,6 +112,8 @@ class Sidecar(uvicorn.Server):
         self._health = Health(pool)
         self._settings = settings
         self._shim = Shim(Proxy(pool, self._health), settings=settings, engine=HttpEngine(self._health))
+        if (unknown := unknown_names(os.environ)) is not None:  # the shim has not read them by itself
+            _log.warning("%s", unknown)
         super().__init__(_config(self._serve_one, settings))
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -141,9 +146,9 @@ class Sidecar(uvicorn.Server):
         self.should_exit = True
 
 
-def _settings() -> Settings:
+def _settings(*, only_look: bool) -> Settings:
     try:
-        return Settings.load()
+        return Settings.load(only_look=only_look)
     except SettingsError as error:
         raise StartError(str(error)) from None
 

@@ -38,6 +38,7 @@ class VllmEngine:
 
     provider: Final = "vllm"
     counts_tokens: Final = True
+    title: Final = "vLLM, in this process"
 
     def __init__(self, state: Any) -> None:
         self._client = state.engine_client
