@@ -76,7 +76,10 @@ def test_every_exception_of_the_websocket_library_has_a_meaning(kind: type[Excep
         (TimeoutError(), ConnectTimedOut),
         (TimeoutError(errno.ETIMEDOUT, "timed out"), CannotConnect),
         (ConnectionRefusedError(errno.ECONNREFUSED, "refused"), Refused),
-        (OSError("Multiple exceptions: [Errno 99] no address ('::1', 9, 0, 0), [Errno 111] Connect call failed"), Refused),
+        (
+            OSError("Multiple exceptions: [Errno 99] no address ('::1', 9, 0, 0), [Errno 111] Connect call failed"),
+            Refused,
+        ),
         (OSError("Multiple exceptions: [Errno 101] unreachable, [Errno 113] no route"), CannotConnect),
         (OSError(errno.EMFILE, "too many open files"), NoRoom),
         (OSError(errno.EADDRNOTAVAIL, "no port is left"), NoRoom),

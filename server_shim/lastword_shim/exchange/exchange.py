@@ -25,7 +25,7 @@ from lastword_shim.exchange.standing import Standing
 from lastword_shim.exchange.tasks import SideTasks, let_go, stop
 from lastword_shim.exchange.telling import Teller
 from lastword_shim.exchange.timers import Timers
-from lastword_shim.protocol.readings import Verdict
+from lastword_shim.protocol.readings import Verdict, stopped
 from lastword_shim.protocol.redact import as_word
 from lastword_shim.protocol.settling import escaped, unexpected
 from lastword_shim.protocol.wire import App, Message, Receive, Scope, Send
@@ -99,9 +99,12 @@ class Exchange(Standing):
             raise
         except Exception as error:  # the server's, or a mistake of ours: the server ends it, and the record stays
             self._out.close()
-            self._teller.told = self._teller.told or unexpected(error, self._in.request_id, secrets=self._in.secrets)
-            self._record(self._decided.result() if self._decided.done() else Verdict(by_engine=False))
-            await self._stop(inner)
+            told, self._teller.told = self._teller.told, self._teller.told or stopped()
+            try:  # what has failed here may fail again
+                self._teller.told = told or unexpected(error, self._in.request_id, secrets=self._in.secrets)
+            finally:
+                self._record(self._decided.result() if self._decided.done() else Verdict(by_engine=False))
+                await self._stop(inner)
             raise
         finally:
             if self._hold is not None:

@@ -8,6 +8,7 @@ tells about the machine.  The full text goes to the log under the request id (se
 from __future__ import annotations
 
 import ast
+import codecs
 import re
 import traceback
 from typing import Any, Final
@@ -64,6 +65,10 @@ _SCRUBS: Final = tuple(
 )
 # Of a traceback what is code, and no value.
 _FRAME: Final = re.compile(r'  File "[^"\n]*", line \d+, in |Traceback \(most recent call last\):\n\Z')
+# Python looks for a codec's file when it is first used: too late where no descriptor is left.
+_escaped: Final = codecs.getencoder("unicode_escape")
+for _of_json in ("utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-32-le", "utf-32-be"):
+    codecs.lookup(_of_json)
 _WORD: Final = re.compile(r"[\w.-]{1,64}")
 _INPUT: Final = re.compile(r"(['\"]input['\"]: ).*", re.DOTALL)
 _INPUT_VALUE: Final = re.compile(r"(\binput_value=)[^\n]*?(, input_type=|\n|$)")  # pydantic's own way to print it
@@ -96,7 +101,7 @@ def loggable(message: str, secrets: Secrets = NOTHING) -> str:
     message = secrets.masked(message[:MAX_LOGGED])
     if _VALIDATION.match(message):
         message = "; ".join(_INPUT.sub(r"\1…}", line) for line in message.splitlines())
-    return _INPUT_VALUE.sub(r"\1…\2", without_keys(message)).encode("unicode_escape").decode("ascii")
+    return _in_one_line(_INPUT_VALUE.sub(r"\1…\2", without_keys(message)))
 
 
 def loggable_traceback(error: BaseException, secrets: Secrets = NOTHING) -> str:
@@ -104,7 +109,11 @@ def loggable_traceback(error: BaseException, secrets: Secrets = NOTHING) -> str:
     parts = traceback.format_exception(error)
     text = "".join(part if _FRAME.match(part) else secrets.masked(_shortened(part)) for part in parts)
     text = _INPUT_VALUE.sub(r"\1…\2", without_keys(text))
-    return "\n".join(line.encode("unicode_escape").decode("ascii") for line in text.splitlines())
+    return "\n".join(map(_in_one_line, text.splitlines()))
+
+
+def _in_one_line(text: str) -> str:
+    return _escaped(text)[0].decode("ascii")
 
 
 def _shortened(part: str) -> str:
