@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import Final
+from collections.abc import Coroutine
+from typing import Any, Final
 
 from lastword_shim.engine import current
 from lastword_shim.protocol.wire import Headers, Message, Receive, Scope, Send
 from lastword_shim.sidecar.connection import Connection
-from lastword_shim.sidecar.failures import Broken, UpstreamError
+from lastword_shim.sidecar.failures import Broken, Unsendable, UpstreamError
 from lastword_shim.sidecar.fields import inward, outward
 from lastword_shim.sidecar.http1 import Head, Http1
 from lastword_shim.sidecar.pool import Pool
+from lastword_shim.sidecar.served import OVER
 
 _SMALL: Final = 65536
 """Bytes of a body that are sent in one piece with the head."""
@@ -114,6 +116,9 @@ class Passage:
             if announced is None or b"transfer-encoding" in given:
                 return [(b"transfer-encoding", b"chunked")]
             return [(b"content-length", announced)]
+        announced = given.get(b"content-length")
+        if announced is not None and b"transfer-encoding" not in given and announced.strip() != str(length).encode():
+            raise Unsendable(f"{length} bytes of a body came where another number was announced")
         if length or given or self._scope["method"] in _WITH_BODY:
             return [(b"content-length", str(length).encode())]
         return []
@@ -148,13 +153,27 @@ class Passage:
 
     async def _upload(self, message: Message) -> bool:
         """Send on part of the request's body; whether there is more."""
-        await self._begun.wait()
-        assert self._connection is not None
+        await self._unless_over(self._begun.wait())
+        if self._connection is None or not self._begun.is_set():
+            return True
         more = bool(message.get("more_body", False))
         data = self._http.body(message.get("body", b"")) + (b"" if more else self._http.end())
         self._connection.send(data)
-        await self._connection.drain()
+        await self._unless_over(self._connection.drain())
         return more
+
+    async def _unless_over(self, waiting: Coroutine[Any, Any, object]) -> None:
+        """Wait for it, but no longer than there is somebody to go on: it is in `receive` that one hears of that."""
+        over: asyncio.Event | None = self._scope.get(OVER)
+        if over is None:
+            await waiting
+            return
+        tasks = (asyncio.create_task(waiting), asyncio.create_task(over.wait()))
+        try:
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in tasks:
+                task.cancel()
 
     def _leave(self) -> None:
         self._left = True
