@@ -264,6 +264,7 @@ def test_help_fits_60_columns_and_says_what_there_is(arguments: tuple[str, ...])
     ("arguments", "missing", "extra"),
     [
         (("contract", "export", "nowhere"), "typer", "cli"),
+        (("shim", "--upstream", "http://127.0.0.1:9"), "typer", "sidecar"),
         ((*CLIENT, *LIES), "typer", "conformance"),
         ((*CLIENT, *LIES), "rich", "conformance"),
         ((*CLIENT, "--run", "ending/whole", *LIES), "jsonschema", "conformance"),
@@ -275,4 +276,4 @@ def test_a_missing_extra_is_named_in_a_sentence(arguments: tuple[str, ...], miss
     command = [sys.executable, "-c", code, *arguments]
     done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
     assert done.returncode == 2
-    assert done.stderr == f"lastword: this needs {missing}: pip install 'lastword[{extra}]'\n"
+    assert done.stderr == f"lastword: this needs {missing}: pip install '.[{extra}]' in a clone of lastword\n"

@@ -138,12 +138,13 @@ def test_a_receiver_that_never_answers_holds_up_nothing() -> None:
             assert leave(process) < 6
 
 
-def test_without_the_extra_the_start_is_refused_with_what_to_install() -> None:
+@pytest.mark.parametrize("missing", ["opentelemetry", "opentelemetry.sdk"])
+def test_without_the_extra_the_start_is_refused_with_what_to_install(missing: str) -> None:
     """And without LASTWORD_OTEL nobody misses it."""
-    before = "sys.modules['opentelemetry.sdk'] = None"
+    before = f"sys.modules['{missing}'] = None"
     done = starts(before)
-    assert "lifespan.startup.failed lastword_shim: LASTWORD_OTEL needs OpenTelemetry" in done.stdout
-    assert "pip install 'lastword[otel]'" in done.stdout
+    assert "lifespan.startup.failed lastword_shim: LASTWORD_OTEL=on needs lastword[otel]" in done.stdout
+    assert "pip install '.[otel]' in a clone" in done.stdout
     assert starts(before, LASTWORD_OTEL="off").stdout.startswith("lifespan.startup.complete")
 
 

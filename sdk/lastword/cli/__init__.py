@@ -5,10 +5,13 @@ from __future__ import annotations
 import io
 import sys
 
+from lastword._extras import how_to_install
+
 _EXTRAS = {
     **dict.fromkeys(("typer", "rich"), "cli"),
     **dict.fromkeys(("jsonschema", "referencing", "h11"), "conformance"),  # which brings those of `cli`
 }
+_OF_COMMANDS = {"conformance": "conformance", "shim": "sidecar"}
 
 
 def main() -> int:
@@ -25,9 +28,9 @@ def main() -> int:
         extra = _EXTRAS.get(missing)
         if extra is None:
             raise
-        if "conformance" in sys.argv[1:2]:  # it needs both: nobody is told of one first and then of the other
-            extra = "conformance"
-        print(f"lastword: this needs {missing}: pip install 'lastword[{extra}]'", file=sys.stderr)
+        for command in sys.argv[1:2]:  # which may need more: nobody is told of one first and then of the other
+            extra = _OF_COMMANDS.get(command, extra)
+        print(f"lastword: this needs {missing}: {how_to_install(extra)}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print("lastword: interrupted", file=sys.stderr)

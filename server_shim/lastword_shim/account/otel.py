@@ -49,9 +49,9 @@ class Telemetry:
     """
 
     def __init__(self, provider: Callable[[], str]) -> None:
+        tracers, meters = providers()  # which says so where nothing of it is installed
         from opentelemetry import context, propagate, trace
 
-        tracers, meters = providers()
         self._tracer = tracers.get_tracer("lastword_shim")
         self._measures = Measures(meters.get_meter("lastword_shim"))
         self._provider = provider

@@ -11,17 +11,35 @@ import atexit
 import os
 import threading
 from collections.abc import Callable
+from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Final
 
+from lastword._extras import how_to_install
+
 EXIT_PATIENCE: Final = 2.0
 """Seconds at the interpreter's exit for what has not been exported."""
-MISSING: Final = "LASTWORD_OTEL needs OpenTelemetry: pip install 'lastword[otel]' (no module named {name!r})"
+MISSING: Final = f"LASTWORD_OTEL=on needs lastword[otel]: {how_to_install('otel')} (no module named {{name!r}})"
 _PROTOCOLS: Final = {"http/protobuf": "otlp_proto_http", "grpc": "otlp_proto_grpc"}
 
 
 class OtelError(Exception):
     """OpenTelemetry cannot be set up as asked; the message says what to do."""
+
+
+def look() -> None:
+    """Whether `providers` could be had, without making any.
+
+    Raises:
+        OtelError: they could not.
+    """
+    try:
+        import_module("opentelemetry.sdk.metrics")
+        import_module("opentelemetry.sdk.trace")
+    except ModuleNotFoundError as error:
+        raise OtelError(MISSING.format(name=error.name)) from None
+    for signal in ("traces", "metrics"):
+        _exporters(signal)
 
 
 def providers() -> tuple[Any, Any]:
