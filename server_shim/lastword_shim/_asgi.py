@@ -48,6 +48,16 @@ class Shim:
             # Raising here would leave a server that answers 500 to everything: the stack is built at the first call.
             self._fault = str(error)
 
+    @property
+    def fault(self) -> str | None:
+        """The setting that cannot be used, so that the application's start will fail; None if all can."""
+        return self._fault
+
+    @property
+    def open_requests(self) -> int:
+        """How many have not had their last word."""
+        return len(self._core.register) if self._core is not None else 0
+
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """ASGI 3."""
         if scope["type"] == "lifespan":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import socket
 import subprocess
@@ -68,7 +69,55 @@ def test_without_what_it_needs_it_says_what_to_install(monkeypatch: pytest.Monke
     monkeypatch.setitem(sys.modules, "uvicorn", None)
     monkeypatch.delitem(sys.modules, "lastword_shim.sidecar.serve")
     said = shim("--upstream", NOWHERE)
-    assert (said.exit_code, said.stderr) == (2, "lastword shim: this needs uvicorn: pip install 'lastword[sidecar]'\n")
+    assert (said.exit_code, said.stderr) == (
+        2,
+        "lastword shim: this needs uvicorn: pip install '.[sidecar]' in a clone of lastword\n",
+    )
+
+
+WITHOUT = "import sys; sys.modules['opentelemetry'] = None; "
+
+
+@pytest.mark.parametrize("options", [(), ("--check",)])
+def test_traces_without_what_they_need_are_a_sentence(options: tuple[str, ...]) -> None:
+    """And nothing listens."""
+    code = WITHOUT + "from lastword.cli import main; sys.exit(main())"
+    done = subprocess.run(
+        [sys.executable, "-c", code, "shim", "--upstream", NOWHERE, "--port", "0", *options],
+        env={**os.environ, "LASTWORD_OTEL": "on"}, capture_output=True, text=True, timeout=30, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (2, "")
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("lastword shim: LASTWORD_OTEL=on needs lastword[otel]: pip install '.[otel]' in a clone")
+
+
+def test_the_embedded_engine_says_what_cannot_be_used_too() -> None:
+    code = WITHOUT + "from lastword_shim.engine.embedded.__main__ import main; main(['--port', '0'])"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "LASTWORD_OTEL": "on"}, capture_output=True, text=True, timeout=30, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("embedded engine: LASTWORD_OTEL=on needs lastword[otel]: ")
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_ctrl_c_ends_the_embedded_engine_quietly() -> None:
+    with engine() as running:
+        running.process.send_signal(signal.SIGINT)
+        assert running.ended() == 130
+        assert running.said == []
+
+
+@pytest.mark.parametrize("options", [(), ("--check",)])
+def test_ctrl_c_during_the_start_is_a_sentence(options: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("lastword_shim.sidecar.serve.run", interrupted)
+    monkeypatch.setattr("lastword_shim.sidecar.serve.check_only", interrupted)
+    said = shim("--upstream", NOWHERE, *options)
+    assert (said.exit_code, said.stderr) == (130, "lastword shim: interrupted\n")
 
 
 def test_help_says_how() -> None:
@@ -189,7 +238,7 @@ def test_what_has_not_finished_in_time_gets_its_terminal() -> None:
         assert time.monotonic() - began < 4
 
 
-@pytest.mark.parametrize(("second", "status"), [(signal.SIGTERM, -signal.SIGTERM), (signal.SIGINT, -signal.SIGINT)])
+@pytest.mark.parametrize(("second", "status"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
 def test_the_second_signal_ends_it_at_once(second: signal.Signals, status: int) -> None:
     with (
         engine("--pace", "0.2") as behind,
@@ -203,6 +252,15 @@ def test_the_second_signal_ends_it_at_once(second: signal.Signals, status: int) 
         server.process.send_signal(second)
         assert server.ended() == status
         assert time.monotonic() - began < 2
+        server.wait_for("stopped at once: 1 open requests get no last word")
+
+
+def test_a_stop_with_nothing_open_is_no_warning() -> None:
+    with sidecar(NOWHERE) as server:
+        server.process.terminate()
+        assert server.ended() == 0
+        server.wait_for("shutting down: 0 open requests")
+    assert [line.split()[0] for line in server.said if "shutting down" in line] == ["INFO"]
 
 
 def test_a_stop_does_not_wait_for_idle_connections() -> None:

@@ -22,7 +22,8 @@ class Drain:
     async def run(self, timeout: float) -> None:
         """Drain for at most ``timeout`` seconds, then end what is open within `TERMINALS_WITHIN`."""
         if not self.draining:
-            _log.warning("shutting down: %d open requests may finish within %g s", len(self._register), timeout)
+            level = logging.WARNING if self._register else logging.INFO
+            _log.log(level, "shutting down: %d open requests may finish within %g s", len(self._register), timeout)
         self.draining = True
         if await self._register.until_idle(timeout):
             return

@@ -7,6 +7,8 @@ from typing import Annotated, NoReturn
 
 import typer
 
+from lastword._extras import how_to_install
+
 _LISTEN, _UPSTREAM = "Where it listens", "The upstream"
 
 
@@ -75,14 +77,17 @@ def shim(
     Once it takes requests, it prints "ready URL". An upstream that does not answer yet is named in the log.
     The first Ctrl-C or SIGTERM drains: new requests are refused, open ones may finish. The second ends it at once.
 
-    [bold]Exit status[/bold]: 0 stopped in order, 1 --check found the upstream unwell, 2 it could not start.
+    [bold]Exit status[/bold]: 0 stopped in order, 1 --check found the upstream unwell, 2 it could not start; 130 Ctrl-C
+    before it was ready, or twice; 143 a second SIGTERM.
     """
     try:
         from lastword_shim.sidecar.serve import Service, StartError, check_only, run
+    except KeyboardInterrupt:
+        _fail("interrupted", status=130)
     except ModuleNotFoundError as error:
         if (error.name or "").startswith("lastword"):
             raise
-        _fail(f"this needs {error.name}: pip install 'lastword[sidecar]'")
+        _fail(f"this needs {error.name}: {how_to_install('sidecar')}")
     service = Service(
         upstream=upstream,
         host=host,
@@ -101,8 +106,10 @@ def shim(
         run(service)
     except StartError as error:
         _fail(str(error))
+    except KeyboardInterrupt:  # before it took signals in hand
+        _fail("interrupted", status=130)
 
 
-def _fail(message: str) -> NoReturn:
+def _fail(message: str, *, status: int = 2) -> NoReturn:
     typer.echo(f"lastword shim: {message}", err=True)
-    raise typer.Exit(2)
+    raise typer.Exit(status)

@@ -7,7 +7,6 @@ import contextlib
 import logging
 import os
 import resource
-import signal
 import socket
 import ssl
 import sys
@@ -22,6 +21,7 @@ from lastword_shim._asgi import Shim
 from lastword_shim._listening import BACKLOG, ListenError, end_with_stdin, listen, say_ready
 from lastword_shim._settings import Settings, SettingsError
 from lastword_shim._start import start_line, unknown_names
+from lastword_shim.account import otel_providers
 from lastword_shim.sidecar.address import Address, AddressError
 from lastword_shim.sidecar.engine import HttpEngine
 from lastword_shim.sidecar.health import Health
@@ -97,6 +97,11 @@ def run(service: Service) -> None:
 def check_only(service: Service) -> tuple[bool, str]:
     """Ask the upstream once: whether it is well, and what a start would say.  Raises ``StartError``."""
     pool, settings = service.pool(), _settings(only_look=True)
+    if settings.otel:
+        try:
+            otel_providers.look()
+        except otel_providers.OtelError as error:
+            raise StartError(str(error)) from None
     health = Health(pool)
     asyncio.run(health.look())
     lines = [f"{pool.address} {health.said}", start_line(settings, HttpEngine(health))[1], unknown_names(os.environ)]
@@ -112,6 +117,8 @@ class Sidecar(uvicorn.Server):
         self._health = Health(pool)
         self._settings = settings
         self._shim = Shim(Proxy(pool, self._health), settings=settings, engine=HttpEngine(self._health))
+        if self._shim.fault is not None:
+            raise StartError(self._shim.fault)
         if (unknown := unknown_names(os.environ)) is not None:  # the shim has not read them by itself
             _log.warning("%s", unknown)
         super().__init__(_config(self._serve_one, settings))
@@ -141,8 +148,9 @@ class Sidecar(uvicorn.Server):
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """The first signal drains, the second ends at once.  Neither is raised again afterwards."""
         if self.should_exit:
-            signal.signal(sig, signal.SIG_DFL)
-            signal.raise_signal(sig)
+            with contextlib.suppress(Exception):  # whatever was about to be written when it came
+                _log.warning("stopped at once: %d open requests get no last word", self._shim.open_requests)
+            os._exit(128 + sig)
         self.should_exit = True
 
 

@@ -8,7 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Any, NoReturn, cast
 
 from lastword_shim._listening import ListenError, end_with_stdin, listen, say_ready
 from lastword_shim.engine.embedded.app import EmbeddedEngine
@@ -44,16 +44,23 @@ def main(argv: Sequence[str] | None = None) -> None:
     if not arguments.bare:
         from lastword_shim import Shim
 
-        app = Shim(app)
+        app = shim = Shim(app)
+        if shim.fault is not None:
+            _fail(shim.fault)
     try:
         listener = listen(arguments.host, arguments.port)
     except ListenError as error:
-        sys.exit(f"embedded engine: {error}")
+        _fail(str(error))
     server = uvicorn.Server(uvicorn.Config(cast("Any", app), log_level="warning", timeout_graceful_shutdown=3))
     threading.Thread(target=_announce, args=(server, arguments.host, listener), daemon=True).start()
     if arguments.until_stdin_closes:
         end_with_stdin(server)
     server.run(sockets=[listener])
+
+
+def _fail(message: str) -> NoReturn:
+    sys.stderr.write(f"embedded engine: {message}\n")
+    sys.exit(2)
 
 
 def _announce(server: Any, host: str, listener: socket.socket) -> None:
@@ -63,4 +70,7 @@ def _announce(server: Any, host: str, listener: socket.socket) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except KeyboardInterrupt:  # uvicorn raises it again once it has stopped in order
+        sys.exit(130)
