@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.report.conftest import Evenings, gone, poll, record, records, rejected
 
 from lastword.report import _pairs
-from lastword.report._account import MOST_NAMES, Account
+from lastword.report._account import MOST_NAMES, TOKENS, Account
 from lastword.report._pairs import OTHERS, Pairs
 from lastword.report._sketch import Sketch
 from lastword.report._timeline import MOST_BINS, Timeline
@@ -66,7 +66,39 @@ def test_waste_that_nobody_counted_is_still_known() -> None:
     """Content was seen (REC-3)."""
     left = gone(completion_tokens=None, tokens_at_disconnect=None, tokens_after_disconnect=None)
     tally = account(left).main.tally
-    assert (tally.wasted, tally.wasted_uncounted, tally.tokens.total()) == (1, 1, 0)
+    assert (tally.wasted, tally.uncounted["wasted"], tally.tokens.total()) == (1, 1, 0)
+
+
+def test_tokens_that_nobody_counted_are_not_none() -> None:
+    """Where one answer has a count there is a sum, and how many have none is known."""
+    uncounted = record(completion_tokens=None), gone(1, completion_tokens=None), rejected(2)
+    tally = account(*uncounted).main.tally
+    assert [tally.made(each) for each in TOKENS] == [None] * 3
+    assert tally.made(*TOKENS) is None
+    some = account(*uncounted, record(3)).main.tally
+    assert [some.made(each) for each in TOKENS] == [40, None, 0]
+    assert (some.made(*TOKENS), some.uncounted["useful"]) == (40, 1)
+    assert account(*uncounted, gone(3)).main.useful_per_second is None
+
+
+@pytest.mark.parametrize(
+    "nothing",
+    [
+        rejected(),
+        record(operation="embeddings", completion_tokens=None),
+        gone(disconnect_phase="queued", completion_tokens=None, wasted=False),
+        record(
+            outcome="failed",
+            state="failed",
+            error_code="cancelled",
+            completion_tokens=None,
+            time_to_first_token_ms=None,
+        ),
+    ],
+)
+def test_what_has_made_no_tokens_needs_no_count(nothing: dict[str, Any]) -> None:
+    """None is the truth there."""
+    assert account(nothing).main.tally.made(*TOKENS) == 0
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,8 @@ work: whether a poll of ``/v1/models`` was answered says nothing of the traffic.
 * *started*: the engine had begun, as far as the record tells: it knows a queue time, a token, or a whole answer.
 * *disconnected*: the client left before the end, while queued or while generating.
 * *useful* tokens are those of answers that completed; *wasted* those made for clients that left (REC-3); *lost* those of
-  answers that ended otherwise.  Wasted seconds run from the first token until the engine had stopped.
+  answers that ended otherwise.  Where answers have no token count their sum is unknown, and not nothing.
+  Wasted seconds run from the first token until the engine had stopped.
 * *effective completion rate*: completed of admitted.
 """
 
@@ -30,8 +31,12 @@ ENDS: Final = ("completed", "disconnected", "cancelled", "failed", "incomplete",
 TOKENS: Final = ("useful", "wasted", "lost")
 _SERIES: Final = {name: index for index, name in enumerate((*ENDS, *TOKENS))}
 
+_WHAT: Final = {"completed": "useful", "disconnected": "wasted"}
+_MAKE_TOKENS: Final = frozenset({"chat", "text_completion"})
+"""Operations whose answers are tokens: an embedding lacks no count."""
+
 _SUMS: Final = (
-    *("started", "left_queued", "left_generating", "wasted", "wasted_uncounted", "wasted_seconds"),
+    *("started", "left_queued", "left_generating", "wasted", "wasted_seconds"),
     "tokens_after_disconnect",
 )
 
@@ -43,11 +48,12 @@ class Tally:
     ends: Counter[str] = field(default_factory=Counter)
     codes: Counter[str] = field(default_factory=Counter)
     tokens: Counter[str] = field(default_factory=Counter)
+    uncounted: Counter[str] = field(default_factory=Counter)
+    """Answers whose tokens nobody counted, by what those were."""
     started: int = 0
     left_queued: int = 0
     left_generating: int = 0
     wasted: int = 0
-    wasted_uncounted: int = 0
     wasted_seconds: float = 0.0
     tokens_after_disconnect: int = 0
     queue: Sketch = field(default_factory=Sketch)
@@ -75,6 +81,12 @@ class Tally:
         """Completed of admitted; None where none was."""
         return self.completed / self.admitted if self.admitted else None
 
+    def made(self, *what: str) -> int | None:
+        """The sum of tokens of these kinds; None where nobody has counted them, or any at all."""
+        found = sum(self.tokens[each] for each in what)
+        unknown = sum(self.uncounted[each] for each in what) if self.tokens.total() else self.uncounted.total()
+        return found if found or not unknown else None
+
     def take(self, record: Mapping[str, Any], end: str) -> str | None:
         """Count one; gives what its tokens were."""
         self.ends[end] += 1
@@ -96,14 +108,15 @@ class Tally:
                 self.total.add(total)
         elif end == "disconnected":
             self._left(record)
-        what = {"completed": "useful", "disconnected": "wasted"}.get(end, "lost") if tokens else None
-        if what is not None:
-            self.tokens[what] += tokens
-        return what
+        what = _WHAT.get(end, "lost")
+        if tokens is None and _lacks_a_count(record, end):
+            self.uncounted[what] += 1
+        self.tokens[what] += tokens or 0
+        return what if tokens else None
 
     def merge(self, other: Tally) -> None:
         """Count everything that another has counted."""
-        for name in ("ends", "codes", "tokens"):
+        for name in ("ends", "codes", "tokens", "uncounted"):
             getattr(self, name).update(getattr(other, name))
         for name in ("queue", "first_token", "generation", "total"):
             getattr(self, name).merge(getattr(other, name))
@@ -118,7 +131,6 @@ class Tally:
         self.tokens_after_disconnect += record["tokens_after_disconnect"] or 0
         if record["wasted"]:
             self.wasted += 1
-            self.wasted_uncounted += record["completion_tokens"] is None
             first, total = record["time_to_first_token_ms"], record["total_time_ms"]
             if first is not None and total is not None:
                 after = record["generation_time_after_disconnect_ms"] or 0.0
@@ -151,8 +163,9 @@ class Side:
 
     @property
     def useful_per_second(self) -> float | None:
-        """Tokens of completed answers per second of the whole time; None where that is nothing."""
-        return self.tally.tokens["useful"] / self.seconds if self.seconds else None
+        """Tokens of completed answers per second of the whole time; None where that is nothing, or nobody counted."""
+        useful = self.tally.made("useful")
+        return useful / self.seconds if self.seconds and useful is not None else None
 
     def take(self, record: Mapping[str, Any], received: float) -> None:
         """Count one; ``received`` in seconds since 1970."""
@@ -213,6 +226,14 @@ def end_of(record: Mapping[str, Any]) -> str:
         return "disconnected"
     outcome: str = record["outcome"]
     return outcome
+
+
+def _lacks_a_count(record: Mapping[str, Any], end: str) -> bool:
+    """Whether tokens were made of which nobody said how many."""
+    if end == "disconnected":
+        return bool(record["wasted"])
+    begun = end == "completed" or record["time_to_first_token_ms"] is not None
+    return begun and record.get("operation", "chat") in _MAKE_TOKENS
 
 
 def _count(counter: Counter[str], name: str) -> None:

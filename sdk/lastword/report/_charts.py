@@ -25,7 +25,10 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """One chart's data; ``most`` is the height of its axis, ``says`` a sentence instead of it."""
+    """One chart's data; ``most`` is the height of its axis, ``says`` a sentence instead of it.
+
+    Without bars there is no chart, and ``says`` is all there is to see.
+    """
 
     name: str
     bars: Sequence[Bar]
@@ -41,13 +44,17 @@ def figure(
     legend = [
         tag("li", _swatch(look), " ", name) for name, look in (series if len(series) > 1 else ())
     ]  # of one series the title says what it is
+    panels = list(panels)
+    any_bars = any(panel.bars for panel in panels)
     drawn = [_panel(panel, [look for _, look in series], unit) for panel in panels]
     return tag(
         "figure",
         tag("figcaption", tag("h3", title), tag("p", note)),
         tag("ul", *legend, class_="legend") if legend else None,
         *drawn,
-        tag("details", tag("summary", "The same as a table"), scroll(table, f"{title}, as a table")),
+        tag("details", tag("summary", "The same as a table"), scroll(table, f"{title}, as a table"))
+        if any_bars
+        else None,
         end="\n",
     )
 
@@ -94,6 +101,8 @@ def _swatch(look: str) -> Element:
 
 
 def _panel(panel: Panel, looks: Sequence[str], unit: str) -> Element:
+    if not panel.bars:
+        return tag("p", panel.says, class_="empty", end="\n")
     up = heights(panel.most)
     lines = [tag("line", x1="0", x2="100%", y1=_percent(1 - tick.at), y2=_percent(1 - tick.at)) for tick in up]
     plot = tag(

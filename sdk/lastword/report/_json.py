@@ -12,7 +12,10 @@ from lastword.report._sketch import Sketch
 
 
 def as_json(account: Account, reading: Reading, files: Sequence[str]) -> dict[str, Any]:
-    """One account.  Times of attempts are milliseconds, those of waste seconds; rates are shares of one."""
+    """One account.  Times of attempts are milliseconds, those of waste seconds; rates are shares of one.
+
+    Tokens that nobody counted are null.
+    """
     side = account.main
     requests = account.pairs.requests(account.side)
     return {
@@ -56,10 +59,11 @@ def _tally(tally: Tally) -> dict[str, Any]:
         "disconnected_generating": tally.left_generating,
         **{end: tally.ends[end] for end in ("cancelled", "failed", "incomplete")},
         "effective_completion_rate": _rounded(tally.completion_rate),
-        **{f"{what}_tokens": tally.tokens[what] for what in TOKENS},
-        "tokens_after_disconnect": tally.tokens_after_disconnect,
+        **{f"{what}_tokens": tally.made(what) for what in TOKENS},
+        "tokens_after_disconnect": None if tally.made("wasted") is None else tally.tokens_after_disconnect,
+        "completed_uncounted": tally.uncounted["useful"],
         "wasted_answers": tally.wasted,
-        "wasted_answers_uncounted": tally.wasted_uncounted,
+        "wasted_answers_uncounted": tally.uncounted["wasted"],
         "wasted_seconds": round(tally.wasted_seconds, 3),
         "times_ms": {
             "queue": _sketch(tally.queue),
@@ -80,7 +84,11 @@ def _sketch(sketch: Sketch) -> dict[str, Any]:
 def _timeline(side: Side) -> dict[str, Any]:
     bins = list(side.timeline.bins())
     names = (*ENDS, *(f"{what}_tokens" for what in TOKENS))
-    series = {name: [int(sums[index]) for _, sums in bins] for index, name in enumerate(names)}
+    series: dict[str, list[int] | None] = {
+        name: [int(sums[index]) for _, sums in bins] for index, name in enumerate(names)
+    }
+    tally = side.tally
+    series |= {f"{what}_tokens": None for what in TOKENS if tally.made(what) is None}
     return {"from": _moment(bins[0][0]) if bins else None, "bin_seconds": side.timeline.width, "ended": series}
 
 

@@ -10,14 +10,19 @@ def count(number: float) -> str:
     return f"{number:,.0f}"
 
 
+def tokens(number: float | None, unknown: str = "not counted") -> str:
+    """``2,902``; ``unknown`` where nobody has counted them."""
+    return unknown if number is None else count(number)
+
+
 def many(number: float, word: str) -> str:
     """``1 attempt``, ``12 attempts``."""
     return f"{count(number)} {word}{'' if round(number) == 1 else 's'}"
 
 
-def share(part: float, whole: float) -> str:
-    """``2.5 %``; nothing where there is no whole."""
-    return percent(part / whole) if whole else ""
+def share(part: float | None, whole: float | None) -> str:
+    """``2.5 %``; nothing where there is no whole, or one is unknown."""
+    return percent(part / whole) if whole and part is not None else ""
 
 
 def percent(value: float | None) -> str:

@@ -14,7 +14,7 @@ from lastword.report import _numbers as say
 from lastword.report._account import Account
 from lastword.report._charts import patterns
 from lastword.report._figures import figures
-from lastword.report._tables import NAMES, Table, tables
+from lastword.report._tables import NAMES, Table, tables, useful_per_second
 from lastword.report._tags import digest, scroll, tag
 
 TITLE = "What came of the requests"
@@ -69,8 +69,8 @@ def _figures_in_short(accounts: Sequence[Account]) -> Element:
     cards = [
         ("requests completed", [f"{say.count(each.completed)} of {say.count(each.count)}" for each in known]),
         ("effective completion rate", [say.percent(tally.completion_rate) for tally in tallies]),
-        ("wasted tokens", [say.count(tally.tokens["wasted"]) for tally in tallies]),
-        ("useful tokens per second", [say.rate(side.useful_per_second) for side in sides]),
+        ("wasted tokens", [say.tokens(tally.made("wasted")) for tally in tallies]),
+        ("useful tokens per second", [useful_per_second(side) for side in sides]),
     ]
     shown = [tag("div", tag("dt", name), *_values(values), class_="card", end="\n") for name, values in cards]
     return tag("dl", *shown, class_="cards", end="\n")

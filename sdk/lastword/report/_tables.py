@@ -11,10 +11,13 @@ from typing import Final
 
 from lastword._codes import CODES
 from lastword.report import _numbers as say
-from lastword.report._account import Account, Side, Tally
+from lastword.report._account import TOKENS, Account, Side, Tally
 from lastword.report._pairs import MOST_ATTEMPTS
 
 NAMES: Final = ("before", "after")
+_ASK: Final = "ask for stream_options.include_usage."
+NOBODY_COUNTED: Final = f"Nobody counted the tokens: {_ASK}"
+_Part = Callable[[Tally], float | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +57,9 @@ def _account(accounts: Sequence[Account]) -> Table:
     sides = [account.main for account in accounts]
     seen = "the server" if all(account.side == "server" for account in accounts) else "the client"
     note = f"Attempts as {seen} saw them. Admitted is what was not rejected; shares below it are of the admitted."
+    for which, account in _named(accounts):
+        if told := _uncounted(account.main.tally):
+            note += f" {which[0]}: {told}" if which else f" {told}"
     head = ("", "", "share") if len(accounts) == 1 else ("", *NAMES, "change")
     return Table("The account", note, head, tuple(_account_rows(sides)))
 
@@ -61,15 +67,14 @@ def _account(accounts: Sequence[Account]) -> Table:
 def _account_rows(sides: Sequence[Side]) -> Iterator[Row]:
     tallies = [side.tally for side in sides]
 
-    def counted(
-        name: str, of: Callable[[Tally], float], whole: Callable[[Tally], float], level: int = 1, *, grave: bool = False
-    ) -> Row:
+    def counted(name: str, of: _Part, whole: _Part, level: int = 1, *, grave: bool = False) -> Row:
         parts, wholes = [of(tally) for tally in tallies], [whole(tally) for tally in tallies]
         shares = [say.share(part, each) for part, each in zip(parts, wholes, strict=True)]
         if len(parts) == 1:
-            return Row((name, say.count(parts[0]), shares[0]), level, grave)
+            return Row((name, say.tokens(parts[0]), shares[0]), level, grave)
         cells = [
-            f"{say.count(part)} ({each})" if each else say.count(part) for part, each in zip(parts, shares, strict=True)
+            f"{say.tokens(part)} ({each})" if each else say.tokens(part)
+            for part, each in zip(parts, shares, strict=True)
         ]
         return Row((name, *cells, say.change(*parts)), level, grave)
 
@@ -79,7 +84,7 @@ def _account_rows(sides: Sequence[Side]) -> Iterator[Row]:
     def admitted(tally: Tally) -> float:
         return tally.admitted
 
-    yield counted("received", lambda tally: tally.received, lambda _: 0, 0)
+    yield counted("received", lambda tally: tally.received, _none, 0)
     yield counted("rejected", lambda tally: tally.ends["rejected"], lambda tally: tally.received)
     yield counted("admitted", lambda tally: tally.admitted, lambda tally: tally.received, 0)
     yield counted("started", lambda tally: tally.started, admitted)
@@ -91,29 +96,46 @@ def _account_rows(sides: Sequence[Side]) -> Iterator[Row]:
             yield counted(end, lambda tally, end=end: tally.ends[end], admitted)  # type: ignore[misc]
     rates = [tally.completion_rate for tally in tallies]
     yield told("effective completion rate", [say.percent(each) for each in rates], say.points(*_two(rates)), grave=True)
-    yield counted("tokens generated", _made, lambda _: 0, 0)
+    yield counted("tokens generated", _made, _none, 0)
     for word, what in (
         ("useful: of completed answers", "useful"),
         ("wasted: for clients that left", "wasted"),
         ("lost: of answers that ended otherwise", "lost"),
     ):
-        yield counted(word, lambda tally, what=what: tally.tokens[what], _made, grave=what == "wasted")  # type: ignore[misc]
-    if any(tally.wasted_uncounted for tally in tallies):
-        yield counted("wasted answers whose tokens nobody counted", lambda tally: tally.wasted_uncounted, lambda _: 0)
+        yield counted(word, lambda tally, what=what: tally.made(what), _made, grave=what == "wasted")  # type: ignore[misc]
+    if any(tally.uncounted["wasted"] for tally in tallies):
+        yield counted("wasted answers whose tokens nobody counted", lambda tally: tally.uncounted["wasted"], _none)
     times = [tally.wasted_seconds for tally in tallies]
     yield told(
         "time generated for clients that left", [say.seconds(each) for each in times], say.change(*_two(times)), 1
     )
     paces = [side.useful_per_second for side in sides]
-    yield told("useful tokens per second", [say.rate(each) for each in paces], say.change(*_two(paces)), grave=True)
+    yield told("useful tokens per second", list(map(useful_per_second, sides)), say.change(*_two(paces)), grave=True)
     others = [side.others for side in sides]
     if any(others):
         change = say.change(*_two(others))
         yield told("besides, and not counted above: asked for no work", [say.count(each) for each in others], change)
 
 
-def _made(tally: Tally) -> float:
-    return sum(tally.tokens.values())
+def useful_per_second(side: Side) -> str:
+    """As a reader sees it."""
+    return say.tokens(None) if side.tally.made("useful") is None else say.rate(side.useful_per_second)
+
+
+def _uncounted(tally: Tally) -> str:
+    """A sentence on answers without a token count; nothing where each has one."""
+    lacking = tally.uncounted["useful"]
+    if not lacking:
+        return "" if tally.made(*TOKENS) is not None else NOBODY_COUNTED
+    return f"{say.count(lacking)} of {say.count(tally.completed)} completed answers have no token count: {_ASK}"
+
+
+def _made(tally: Tally) -> int | None:
+    return tally.made(*TOKENS)
+
+
+def _none(_: Tally) -> float:
+    return 0
 
 
 def _two(values: Sequence[float | None]) -> tuple[float | None, float | None]:
@@ -189,16 +211,16 @@ def _models(accounts: Sequence[Account]) -> Table:
             tally = account.main.models.get(name, Tally())
             gone = tally.left_queued + tally.left_generating
             numbers = (tally.received, tally.ends["rejected"], tally.completed, gone)
-            tokens = (tally.tokens["useful"], tally.tokens["wasted"], tally.tokens["lost"])
-            cells = [*map(say.count, numbers), say.percent(tally.completion_rate), *map(say.count, tokens)]
+            tokens = [say.tokens(tally.made(what), "–") for what in TOKENS]
+            cells = [*map(say.count, numbers), say.percent(tally.completion_rate), *tokens]
             rows.append(Row((name, *which, *cells)))
     head = (
         *("model", *_which(accounts), "all", "rejected", "done", "left", "rate"),
         *("useful", "wasted", "lost"),
     )
     note = (
-        "All: received. Done: completed. Left: disconnected. Rate: done of admitted. Then tokens. A model is named by the "
-        "caller: what is rejected may name one that is not there."
+        "All: received. Done: completed. Left: disconnected. Rate: done of admitted. Then tokens, – where nobody counted. "
+        "A model is named by the caller: what is rejected may name one that is not there."
     )
     return Table("By model", note, head, tuple(rows), words=len(_which(accounts)) + 1)
 
