@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import re
 import sys
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from http import HTTPStatus
 from typing import Any
@@ -17,6 +19,7 @@ from websockets.asyncio.client import connect
 from websockets.asyncio.server import ServerConnection, serve
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.typing import Subprotocol
+from websockets.utils import accept_key
 
 pytestmark = pytest.mark.anyio
 Handler = Callable[[ServerConnection], Awaitable[None]]
@@ -110,6 +113,64 @@ async def test_an_upstream_that_vanishes_is_told_as_such() -> None:
         with pytest.raises(ConnectionClosed):
             await client.recv()
         assert client.close_code == 1014
+
+
+@contextlib.asynccontextmanager
+async def raw_upstream(
+    after: bytes, *, accepts: bool = True
+) -> AsyncIterator[tuple[str, asyncio.Event, asyncio.Future[float]]]:
+    """One that says ``after`` once it has accepted, and then nothing, not even Close; and how long until it was left."""
+    left: asyncio.Future[float] = asyncio.get_running_loop().create_future()
+
+    async def serve_one(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = (await reader.readuntil(b"\r\n\r\n")).decode()
+        if "upgrade" not in head.lower():
+            writer.close()
+            return
+        if accepts:
+            key = re.findall(r"(?i)sec-websocket-key: (\S+)", head)[0]
+            fields = f"upgrade: websocket\r\nconnection: upgrade\r\nsec-websocket-accept: {accept_key(key)}"
+            writer.write(f"HTTP/1.1 101 Switching Protocols\r\n{fields}\r\n\r\n".encode() + after)
+        began.set()
+        with contextlib.suppress(ConnectionError):
+            while await reader.read(65536):
+                pass
+        left.set_result(time.monotonic())
+        writer.close()
+
+    began = asyncio.Event()
+    listener = await asyncio.start_server(serve_one, "127.0.0.1", 0)
+    async with listener, sidecar(f"http://127.0.0.1:{listener.sockets[0].getsockname()[1]}") as server:
+        yield url(server), began, left
+
+
+async def test_an_upstream_that_does_not_answer_the_close_is_not_waited_for() -> None:
+    async with raw_upstream(b"") as (address, _, left):
+        client = await connect(address)
+        await asyncio.sleep(0.05)
+        client.transport.abort()
+        began = time.monotonic()
+        assert await asyncio.wait_for(left, 3) - began < 1
+
+
+async def test_one_that_leaves_before_it_is_accepted_is_gone_at_once() -> None:
+    async with raw_upstream(b"", accepts=False) as (address, begun, left):
+        connecting = asyncio.create_task(connect(address).__aenter__())
+        await asyncio.wait_for(begun.wait(), 3)
+        connecting.cancel()
+        began = time.monotonic()
+        assert await asyncio.wait_for(left, 3) - began < 1
+
+
+@pytest.mark.parametrize("frame", [b"\xff\xff\xff", b"\x81\x02\xff\xff", b"\x88\x02\x03\xe8"])
+async def test_what_is_no_frame_is_told_at_once(frame: bytes) -> None:
+    """So is a Close whose connection stays open."""
+    async with raw_upstream(frame) as (address, _, left), connect(address) as client:
+        began = time.monotonic()
+        with pytest.raises(ConnectionClosed):
+            await asyncio.wait_for(client.recv(), 3)
+        assert client.close_code == (1000 if frame[0] == 0x88 else 1014)
+        assert await asyncio.wait_for(left, 3) - began < 1
 
 
 async def refused(server: Server) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 from lastword._classify import make_error
@@ -21,6 +22,8 @@ _HANDSHAKE: Final = frozenset({
 })  # fmt: skip
 _NORMAL: Final = 1000
 _NO_CODE: Final = frozenset({1005, 1006, 1015})  # they are seen, and never sent (RFC 6455 §7.4.1)
+_PATIENCE: Final = 0.5
+"""Seconds that the upstream gets to close what is to be closed."""
 _BROKEN: Final = 1014
 """Bad Gateway, in the registry of close codes: the upstream was lost in the middle."""
 
@@ -29,24 +32,34 @@ async def relay(pool: Pool, scope: Scope, receive: Receive, send: Send) -> None:
     """Serve one: connect to the upstream first, so that the client hears of its answer and not of ours."""
     if (await receive())["type"] != "websocket.connect":
         return
+    connecting, first = asyncio.create_task(_connect(pool, scope)), asyncio.ensure_future(receive())
     try:
-        upstream = await _connect(pool, scope)
+        await asyncio.wait((connecting, first), return_when=asyncio.FIRST_COMPLETED)
+        if connecting.done():  # else the client has left: before it is accepted it has nothing else to say
+            await _between(connecting.result(), first, receive, send)
     except UpstreamError as error:
         await _refuse(scope, send, *error_answer(error.info()))
-        return
     except _Refused as refused:
         await _refuse(scope, send, refused.status, refused.fields, refused.body)
-        return
-    try:
-        fields = without_hop(_pairs(upstream.response), also=_HANDSHAKE)
-        await send({"type": "websocket.accept", "subprotocol": upstream.subprotocol, "headers": fields})
-        ways = (asyncio.create_task(_inwards(upstream, receive)), asyncio.create_task(_outwards(upstream, send)))
-        await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
-        for way in ways:
-            way.cancel()
-        await asyncio.gather(*ways, return_exceptions=True)
     finally:
-        upstream.transport.abort()
+        first.cancel()
+        connecting.cancel()
+        connecting.add_done_callback(_drop)
+
+
+async def _between(upstream: ClientConnection, first: asyncio.Future[Message], receive: Receive, send: Send) -> None:
+    fields = without_hop(_pairs(upstream.response), also=_HANDSHAKE)
+    await send({"type": "websocket.accept", "subprotocol": upstream.subprotocol, "headers": fields})
+    ways = (asyncio.create_task(_inwards(upstream, first, receive)), asyncio.create_task(_outwards(upstream, send)))
+    await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
+    for way in ways:
+        way.cancel()
+    await asyncio.gather(*ways, return_exceptions=True)
+
+
+def _drop(connecting: asyncio.Task[ClientConnection]) -> None:
+    if not connecting.cancelled() and connecting.exception() is None:
+        connecting.result().transport.abort()
 
 
 class _Refused(Exception):
@@ -75,6 +88,8 @@ async def _connect(pool: Pool, scope: Scope) -> ClientConnection:
             compression=None,
             user_agent_header=None,
             proxy=None,
+            create_connection=_kind(),
+            close_timeout=_PATIENCE,
             ping_interval=None,  # what is asked is passed on; whether somebody answers is theirs to judge
             max_size=None,
             open_timeout=pool.connect_timeout,
@@ -89,12 +104,31 @@ async def _connect(pool: Pool, scope: Scope) -> ClientConnection:
         raise failure_of(error, connecting=True) from error
 
 
-async def _inwards(upstream: ClientConnection, receive: Receive) -> None:
-    while (message := await receive())["type"] == "websocket.receive":
+@cache
+def _kind() -> type[ClientConnection]:
+    """One whose end comes: of itself the library waits for the server to close, however long that takes."""
+    from websockets.asyncio.client import ClientConnection
+
+    class Ending(ClientConnection):
+        ending: asyncio.TimerHandle | None = None
+
+        def data_received(self, data: bytes) -> None:
+            super().data_received(data)
+            if self.ending is None and self.protocol.close_expected():
+                self.ending = self.loop.call_later(_PATIENCE, self.transport.abort)
+
+    return Ending
+
+
+async def _inwards(upstream: ClientConnection, first: asyncio.Future[Message], receive: Receive) -> None:
+    message = await first
+    while message["type"] == "websocket.receive":
         data = message.get("bytes")
         await upstream.send(message["text"] if data is None else data)
+        message = await receive()
     code = message.get("code", _NORMAL)
-    await upstream.close(_NORMAL + 1 if code in _NO_CODE else code, message.get("reason") or "")
+    async with asyncio.timeout(_PATIENCE):
+        await upstream.close(_NORMAL + 1 if code in _NO_CODE else code, message.get("reason") or "")
 
 
 async def _outwards(upstream: ClientConnection, send: Send) -> None:
