@@ -135,6 +135,16 @@ def test_lines_that_are_no_records_are_told_on_stderr(tmp_path: Path) -> None:
     assert f"{path}:2: no JSON" in done.stderr
 
 
+def test_a_file_beside_its_compressed_copy_is_counted_once(path: Path) -> None:
+    """And that is said; 0, for everything was read."""
+    packed = Path(f"{path}.gz")
+    packed.write_bytes(gzip.compress(path.read_bytes()))
+    done = report(packed, path)
+    assert (done.returncode, done.stderr) == (0, "lastword: 4 records were there already and not counted again\n")
+    assert rows(done.stdout)["received"] == ["4"]
+    assert json.loads(report(packed, path, "--json").stdout)["repeated"] == 4
+
+
 def test_what_a_broken_line_holds_cannot_work_the_terminal(tmp_path: Path) -> None:
     """It is shown as text."""
     path = write(tmp_path / "a.jsonl", {**record(), "model": "\x1b[2J\u202emodel"}, '{"received_at": "\x1b[2J"}')
@@ -211,7 +221,7 @@ def test_older_files_that_were_not_named_are_a_note(path: Path) -> None:
 
 def test_a_reader_that_has_seen_enough_is_no_error(path: Path) -> None:
     """`lastword report … | head -1`, where the rest is more than a pipe holds."""
-    every = [{**record(), "model": f"model-{number}"} for number in range(60)]
+    every = [record(number, model=f"model-{number}") for number in range(60)]
     before = write(path.with_name("before"), *every)
     argv = [*REPORT, str(write(path, *every)), "--before", str(before), "--json"]
     buffered = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}

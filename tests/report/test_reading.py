@@ -54,6 +54,37 @@ def test_a_file_that_is_named_twice_is_read_once(tmp_path: Path) -> None:
     assert read(path, link, path)[0] == ["req-1"]
 
 
+def test_a_record_that_is_there_twice_is_counted_once(tmp_path: Path) -> None:
+    """A file and its compressed copy, however long, as patterns find them; beside each other, or one in another folder."""
+    taken = [record(number) for number in range(30)]
+    plain = write(tmp_path / "a.jsonl", *taken)
+    older = write(tmp_path / "a.jsonl.1", record(40), record(40, attempt=2), record(40, side="client"))
+    (tmp_path / "b").mkdir()
+    copies = [tmp_path / "a.jsonl.gz", tmp_path / "a.jsonl.1.gz", tmp_path / "b" / "c.jsonl"]
+    for path, of in zip(copies, (plain, older, plain), strict=True):
+        path.write_bytes(gzip.compress(of.read_bytes()))
+    ids, reading = read(*tmp_path.glob("a.jsonl*"), copies[2])
+    assert (len(ids), reading.read, reading.repeated) == (33, 33, 63)
+    assert sorted(set(ids)) == sorted({each["request_id"] for each in [*taken, record(40)]})
+
+
+def test_records_that_are_there_twice_are_found_in_bounded_memory(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Copies are read side by side, so that a window is enough."""
+    monkeypatch.setattr("lastword.report._reading.WINDOW", 10)
+    plain = write(tmp_path / "a.jsonl", *(record(number) for number in range(100)))
+    packed = tmp_path / "a.jsonl.gz"
+    packed.write_bytes(gzip.compress(plain.read_bytes()))
+    assert (len(read(packed, plain)[0]), read(packed, plain)[1].repeated) == (100, 100)
+
+
+def test_who_sends_an_id_again_is_counted_again(tmp_path: Path) -> None:
+    """Its record has another time."""
+    taken = [record(number, request_id="same") for number in range(3)]
+    assert len(read(write(tmp_path / "a.jsonl", *taken))[0]) == 3
+
+
 def test_lines_that_are_no_records_are_named_and_the_rest_goes_on(tmp_path: Path) -> None:
     """With file, line and reason; blank ones are nothing."""
     path = write(tmp_path / "a.jsonl", record(1), '{"request_id": "to', "", "[1]", record(2), "{}", record(3))
@@ -194,7 +225,7 @@ def test_a_period_leaves_the_rest_out_and_counts_it(tmp_path: Path) -> None:
 
 def test_progress_comes_to_all_bytes(tmp_path: Path) -> None:
     """Compressed ones as they are on the disk."""
-    lines = [gone()] * 3000
+    lines = [gone(number) for number in range(3000)]
     plain = write(tmp_path / "a.jsonl", *lines)
     packed = tmp_path / "b.jsonl.gz"
     packed.write_bytes(gzip.compress(plain.read_bytes()))
@@ -238,7 +269,6 @@ def test_files_that_are_renamed_meanwhile_are_all_read_once(tmp_path: Path) -> N
 
 def test_more_files_than_may_be_open_at_once(tmp_path: Path) -> None:
     """They are opened one after the other."""
-    line = json.dumps(record())
     for number in range(1, 300):
-        Path(f"{tmp_path}/a.jsonl.{number}").write_text(line)
+        write(Path(f"{tmp_path}/a.jsonl.{number}"), record(number))
     assert len(read(*tmp_path.iterdir())[0]) == 299

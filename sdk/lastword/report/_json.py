@@ -23,6 +23,7 @@ def as_json(account: Account, reading: Reading, files: Sequence[str]) -> dict[st
         "side": account.side,
         "read": reading.read,
         "left_out": reading.left_out,
+        "repeated": reading.repeated,
         "asked_for_no_work": side.others,
         "broken_lines": reading.broken,
         "unreadable": reading.unreadable,

@@ -1,6 +1,7 @@
 """Reading records from files: of any size, set aside by rotation or compressed, from several at once in order of time.
 
-A line that is no record is counted and named, and the rest goes on.
+A line that is no record is counted and named, and the rest goes on.  A record that comes again is counted once: a file may
+lie beside its compressed copy, and patterns match both.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import os
 import re
 import sys
 import zlib
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -23,6 +25,7 @@ STDIN: Final = "-"
 MOST_BYTES: Final = 1024 * 1024
 """Of a line; a longer one is no record."""
 MOST_NAMED: Final = 10
+WINDOW: Final = 100_000
 _MOST_OPEN: Final = 100  # files
 _A_TIME: Final = 1000  # lines between two words on how far it is
 _SET_ASIDE: Final = re.compile(r"(?P<base>.+?)(?:\.(?P<number>\d+)|-(?P<date>\d{8,14}))?(?:\.gz)?")
@@ -40,6 +43,8 @@ class Reading:
     read: int = 0
     left_out: int = 0
     """Records outside of ``since`` and ``until``."""
+    repeated: int = 0
+    """Records that had been read already: request id, attempt, side and ``received_at`` are theirs."""
     broken: int = 0
     named: list[str] = field(default_factory=list)
     """The first lines that are no records, with file, number and reason."""
@@ -50,8 +55,11 @@ class Reading:
         """The records of the files with when each was received, about in the order in which they ended."""
         streams = [self._stream(family) for family in families(paths)]
         merged: Iterable[Item] = streams[0] if len(streams) == 1 else heapq.merge(*streams, key=lambda item: item[0])
+        seen = _Seen()
         for _, received, record in merged:
-            if (self.since is None or received >= self.since) and (self.until is None or received < self.until):
+            if seen.before((record["request_id"], record["attempt"], record["side"], received)):
+                self.repeated += 1
+            elif (self.since is None or received >= self.since) and (self.until is None or received < self.until):
                 self.read += 1
                 yield received, record
             else:
@@ -107,15 +115,39 @@ class Reading:
             self.named.append(f"{named(path)}:{number}: {error}")
 
 
+class _Seen:
+    """The latest records, at least `WINDOW` of them: copies are read side by side, and so their records come together."""
+
+    def __init__(self) -> None:
+        self._latest: set[int] = set()
+        self._older: set[int] = set()
+
+    def before(self, what: object) -> bool:
+        """Whether it came before; it has from now on."""
+        mark = hash(what)  # of 64 bits, which are a tenth of what they stand for
+        if mark in self._latest or mark in self._older:
+            return True
+        if len(self._latest) >= WINDOW:
+            self._latest, self._older = set(), self._latest
+        self._latest.add(mark)
+        return False
+
+
 def families(paths: Sequence[str]) -> list[list[str]]:
-    """The files in groups of which each is one file's history, oldest first; each file once."""
-    groups: dict[str, dict[str, None]] = {}
+    """The files in groups of which each is one file's history, oldest first; each file once.
+
+    Two of the same age are copies, one compressed, and no history: the second begins a group of its own.
+    """
+    groups: dict[tuple[str, int], list[str]] = {}
     seen: set[object] = set()
+    ages: Counter[tuple[str, tuple[int, float]]] = Counter()
     for path in paths:
         same = _identity(path)
         if same not in seen:
             seen.add(same)
-            groups.setdefault(_base(path), {})[path] = None
+            copy = ages[_base(path), _age(path)]
+            ages[_base(path), _age(path)] += 1
+            groups.setdefault((_base(path), copy), []).append(path)
     return [sorted(group, key=_age, reverse=True) for group in groups.values()]
 
 

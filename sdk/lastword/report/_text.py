@@ -60,8 +60,11 @@ def _cells(row: Row) -> Iterator[Text]:
 
 
 def remarks(reading: Reading) -> Iterator[str]:
-    """What was not read, for standard error."""
+    """What was not read, or not counted, for standard error."""
     yield from (f"not read: {each}" for each in reading.unreadable)
+    if reading.repeated:
+        records = "1 record was" if reading.repeated == 1 else f"{reading.repeated:,} records were"
+        yield f"{records} there already and not counted again"
     if reading.broken:
         lines = "1 line is no record" if reading.broken == 1 else f"{reading.broken:,} lines are no records"
         yield f"{lines} and not counted:"
