@@ -35,7 +35,7 @@ def _integer(given: object) -> object:
 
 def _large_enough(size: int) -> int:
     if size != 0 and size < _LEAST_RECORDS_BYTES:
-        raise ValueError(f"at least {_LEAST_RECORDS_BYTES}, or 0 for never")
+        raise ValueError
     return size
 
 
@@ -46,11 +46,15 @@ def shown(value: object) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def _setting(meaning: str, *, unit: str, default: object = None) -> Any:
-    """A field whose description, unit and default are told once, here; None is told as ``off``."""
-    shown = "on" if default is True else "off" if default in (None, False) else default
-    description = f"{meaning} ({unit}; default {shown})"
-    return Field(default=default, description=description, json_schema_extra={"meaning": meaning, "unit": unit})
+def _setting(meaning: str, *, takes: str, unit: str = "", default: object = None) -> Any:
+    """A field whose description, values and default are told once, here; None is told as ``off``."""
+    told: dict[str, Any] = {
+        "meaning": meaning,
+        "takes": f"{unit}, {takes}" if unit else takes,
+        "default": shown(default),
+    }
+    description = f"{meaning} ({told['takes']}; default {told['default']})"
+    return Field(default=default, description=description, json_schema_extra=told)
 
 
 class Settings(BaseSettings):
@@ -59,78 +63,98 @@ class Settings(BaseSettings):
     model_config = SettingsConfigDict(env_prefix=PREFIX, env_ignore_empty=True, extra="ignore", frozen=True)
 
     records: str | None = _setting(
-        "Where lifecycle records are appended to as JSON Lines; ``-`` is standard output.", unit="file"
+        "Where lifecycle records are appended to as JSON Lines; ``-`` is standard output.", takes="a path, or -"
     )
     records_max_bytes: Annotated[int, AfterValidator(_large_enough)] = _setting(
         "Size at which the records' file is set aside under the name with ``.1`` and a new one begun; 0: never.",
+        takes="at least 4096, or 0",
         unit="bytes",
         default=100 * 1024 * 1024,
     )
     records_keep: Annotated[int, Field(ge=0, le=1000)] = _setting(
-        "How many of the files that were set aside are kept; the oldest is deleted.", unit="files", default=5
+        "How many of the files that were set aside are kept; the oldest is deleted.",
+        takes="0 to 1000",
+        unit="files",
+        default=5,
     )
     queue_timeout: Seconds | None = _setting(
         "Longest wait until the engine begins, the shim's own queue included; the upload does not count.",
+        takes="more than 0",
         unit="seconds",
     )
-    first_token_timeout: Seconds | None = _setting("Longest time from receipt to the first token.", unit="seconds")
-    idle_timeout: Seconds | None = _setting("Longest time without a new token once the first has come.", unit="seconds")
+    first_token_timeout: Seconds | None = _setting(
+        "Longest time from receipt to the first token.", takes="more than 0", unit="seconds"
+    )
+    idle_timeout: Seconds | None = _setting(
+        "Longest time without a new token once the first has come.", takes="more than 0", unit="seconds"
+    )
     total_timeout: Seconds | None = _setting(
-        "Longest time from receipt to the end, on every route that makes the engine work.", unit="seconds"
+        "Longest time from receipt to the end, on every route that makes the engine work.",
+        takes="more than 0",
+        unit="seconds",
     )
     context_policy: Literal["reject", "clamp"] = _setting(
         "A prompt whose explicit max_tokens does not fit the context: ``reject`` refuses it, ``clamp`` lets the engine "
         "cut and says so in ``x-lastword-effective-max-tokens``.",
-        unit="word",
+        takes="reject or clamp",
         default="reject",
     )
     max_inflight: Annotated[int, Field(ge=1)] | None = _setting(
         "Most requests at the engine at a time; more wait in the shim's queue, first come first served.",
+        takes="at least 1",
         unit="requests",
     )
     max_queued: Count | None = _setting(
         "Most requests that wait: with LASTWORD_MAX_INFLIGHT or LASTWORD_MAX_INFLIGHT_TOKENS in the shim's queue (none "
         "then if neither this nor LASTWORD_MAX_QUEUED_TOKENS is set), without them in the engine's. One more is refused "
         "with ``queue_overloaded``.",
+        takes="0 or more",
         unit="requests",
     )
     max_inflight_tokens: Annotated[int, Field(ge=1)] | None = _setting(
         "Most prompt tokens of the requests at the engine at a time; more wait in the shim's queue. One request that is "
         "larger by itself runs alone.",
+        takes="at least 1",
         unit="tokens",
     )
     max_queued_tokens: Count | None = _setting(
         "Most prompt tokens of the requests that wait, where LASTWORD_MAX_QUEUED counts them. One request that is larger "
         "by itself waits alone.",
+        takes="0 or more",
         unit="tokens",
     )
-    max_header_bytes: Annotated[int, Field(ge=1)] | None = _setting(
+    max_header_bytes: Annotated[int, Field(ge=512)] | None = _setting(
         "Largest request head: names and values of the headers, and the path with its query. A larger one is refused "
         "with ``request_too_large``, as a larger body is.",
+        takes="at least 512",
         unit="bytes",
         default=65536,
     )
-    max_body_bytes: Annotated[int, Field(ge=1)] | None = _setting("Largest request body.", unit="bytes")
+    max_body_bytes: Annotated[int, Field(ge=1)] | None = _setting(
+        "Largest request body.", takes="at least 1", unit="bytes"
+    )
     overload_status: Annotated[Literal[429, 503], BeforeValidator(_integer)] = _setting(
-        "HTTP status of ``queue_overloaded``: 429 or 503.", unit="status", default=503
+        "HTTP status of ``queue_overloaded``: 429 or 503.", takes="429 or 503", default=503
     )
     endpoints: bool = _setting(
         "The shim's own routes under ``/lastword/``: ``requests``, ``requests/{id}/cancel``, ``ready`` and ``metrics``.",
-        unit="switch",
+        takes="on or off",
         default=True,
     )
     stall_after: Seconds = _setting(
         "``/lastword/ready`` says ``stalled`` once requests wait and no token has come for so long.",
+        takes="more than 0",
         unit="seconds",
         default=30.0,
     )
     otel: bool = _setting(
         "Traces and metrics through OpenTelemetry, configured by its own ``OTEL_*`` variables.",
-        unit="switch",
+        takes="on or off",
         default=False,
     )
     hold: Annotated[float, Field(ge=0, allow_inf_nan=False)] = _setting(
         "How long a stream's status line waits for the first event, so that an early error has its true status.",
+        takes="0 or more",
         unit="seconds",
         default=1.0,
     )
@@ -159,6 +183,12 @@ class Settings(BaseSettings):
                 raise SettingsError(message) from None
         return settings
 
+    @classmethod
+    def table(cls) -> list[tuple[str, str, str, str]]:
+        """All there are, in order: the variable, what it takes, its default and its meaning."""
+        told: Iterable[tuple[str, Any]] = ((name, field.json_schema_extra) for name, field in cls.model_fields.items())
+        return [(variable(name), each["takes"], each["default"], each["meaning"]) for name, each in told]
+
     def variables(self, fields: Iterable[str]) -> list[str]:
         """The variables of those of the ``fields`` that are not off."""
         return [variable(field) for field in fields if getattr(self, field) is not None]
@@ -171,7 +201,9 @@ class Settings(BaseSettings):
 
 def _explain(problem: object) -> str:
     assert isinstance(problem, dict)  # pydantic's ErrorDetails
-    return f"{variable(str(problem['loc'][0]))}={problem['input']!r} cannot be used: {problem['msg']}"
+    field = str(problem["loc"][0])
+    told: Any = Settings.model_fields[field].json_schema_extra
+    return f"{variable(field)}={problem['input']!r} cannot be used: it takes {told['takes']}"
 
 
 # For help(Settings), which shows no field's description by itself.

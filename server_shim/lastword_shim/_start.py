@@ -14,6 +14,13 @@ from lastword_shim.engine import Engine
 _OTHERS: Final = frozenset({"BASE_URL", "API_KEY"})  # the SDK's
 _UNKNOWN: Final = "none that it knows, so it sees only what passes"
 _NEED_TOKENS: Final = ("queue_timeout", "first_token_timeout", "idle_timeout")
+_CONTAINED: Final = (
+    ("queue_timeout", "first_token_timeout"),
+    ("queue_timeout", "total_timeout"),
+    ("first_token_timeout", "total_timeout"),
+    ("idle_timeout", "total_timeout"),
+)
+"""A timer, and another within which its time lies."""
 _COUNT_TOKENS: Final = ("max_inflight_tokens", "max_queued_tokens")
 
 
@@ -44,6 +51,10 @@ def start_line(settings: Settings, engine: Engine | None) -> tuple[int, str]:
 
 
 def _warnings(settings: Settings, engine: Engine | None) -> Iterator[str]:
+    for later, sooner in _CONTAINED:
+        limit, within = getattr(settings, later), getattr(settings, sooner)
+        if limit is not None and within is not None and limit >= within:
+            yield f"{variable(later)} ends nothing: {variable(sooner)} is always sooner"
     holds = Bounds.of(settings).hold
     if engine is None or not engine.counts_tokens:
         if settings.context_policy == "clamp":

@@ -31,7 +31,7 @@ def test_help_tells_what_each_setting_means_its_unit_and_its_default() -> None:
     for name, field in Settings.model_fields.items():
         assert field.description is not None
         assert f"{PREFIX}{name.upper()}: {field.description}" in told
-        assert re.search(r" \(\w+; default \w[\w.]*\)$", field.description)
+        assert re.search(r" \([\w, -]+; default \w[\w.]*\)$", field.description)
 
 
 def test_names_that_nobody_reads_are_named_with_the_nearest_that_is_read() -> None:
@@ -100,6 +100,15 @@ def test_a_misspelt_variable_is_one_warning_at_start(
             ),
         ),
         (
+            {"queue_timeout": 30, "first_token_timeout": 10, "total_timeout": 60},
+            Counting(),
+            (
+                "engine: scripted; settings: LASTWORD_QUEUE_TIMEOUT=30, LASTWORD_FIRST_TOKEN_TIMEOUT=10, "
+                "LASTWORD_TOTAL_TIMEOUT=60"
+            ),
+            "LASTWORD_QUEUE_TIMEOUT ends nothing: LASTWORD_FIRST_TOKEN_TIMEOUT is always sooner",
+        ),
+        (
             {"max_queued": 0},
             Counting(),
             "engine: scripted; settings: LASTWORD_MAX_QUEUED=0",
@@ -117,11 +126,8 @@ def test_the_start_line_tells_what_is_set_and_what_of_it_does_nothing(
 
 def test_the_page_has_every_setting_as_it_is_described_and_no_other() -> None:
     """The rows are the fields' descriptions."""
-    expected = []
-    for name, field in Settings.model_fields.items():
-        told: Any = field.json_schema_extra
-        default = "on" if field.default is True else "off" if field.default in (None, False) else field.default
-        expected.append(f"| `{PREFIX}{name.upper()}` | {told['unit']} | {default} | {told['meaning']} |")
+    expected = [f"| `{name}` | {' | '.join(told)} |" for name, *told in Settings.table()]
+    assert len(expected) == len(Settings.model_fields)
     rows = [line for line in PAGE.splitlines() if line.startswith(f"| `{PREFIX}")]
     assert rows == [row.replace("``", "`") for row in expected]
     assert set(re.findall(rf"{PREFIX}([A-Z_]+)", PAGE)) == {name.upper() for name in Settings.model_fields}

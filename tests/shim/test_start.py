@@ -20,12 +20,15 @@ from tests.shim.apps import Message, Receive, Scope, Send
 
 from lastword._sse import SSEDecoder
 from lastword_shim import Settings, Shim
-from lastword_shim._settings import SettingsError
+from lastword_shim._settings import SettingsError, shown
 from lastword_shim.protocol.frames import FrameSplitter
 
 BAD = {
     "LASTWORD_QUEUE_TIMEOUT": ["soon", "0", "-1", "inf", "nan"],
     "LASTWORD_HOLD": ["-0.1", "x"],
+    "LASTWORD_ENDPOINTS": ["perhaps"],
+    "LASTWORD_RECORDS_MAX_BYTES": ["4095", "-1"],
+    "LASTWORD_MAX_HEADER_BYTES": ["10"],
     "LASTWORD_MAX_INFLIGHT": ["0", "1.5"],
     "LASTWORD_MAX_QUEUED": ["-1"],
     "LASTWORD_MAX_BODY_BYTES": ["1e6", "0"],
@@ -60,13 +63,29 @@ async def never(scope: Scope, receive: Receive, send: Send) -> None:
 async def test_a_bad_setting_stops_the_start_and_is_named(
     name: str, value: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With what it held; the application behind is never asked."""
+    """With what it held and what it takes; the application behind is never asked."""
     monkeypatch.setenv(name, value)
     message = await refuses_to_start(Shim(never))
-    assert name in message
-    assert value in message
+    (takes,) = [takes for variable, takes, *_ in Settings.table() if variable == name]
+    why = "cannot be opened for appending: " if name == "LASTWORD_RECORDS" else f"cannot be used: it takes {takes}"
+    held = value if value == "500" else repr(value)  # by then it is a number
+    assert message.startswith(f"lastword_shim: {name}={held} {why}")
     with pytest.raises(SettingsError, match=name):
         await Shim(never)({"type": "http", "path": "/v1/models", "method": "GET", "headers": []}, None, None)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("RECORDS_MAX_BYTES", "4096"), ("RECORDS_MAX_BYTES", "0"), ("RECORDS_KEEP", "1000"), ("MAX_HEADER_BYTES", "512"),
+        ("MAX_QUEUED", "0"), ("MAX_INFLIGHT", "1"), ("HOLD", "0"), ("ENDPOINTS", "off"), ("OTEL", "on"),
+    ],
+)  # fmt: skip
+def test_the_least_and_the_most_that_are_told_can_be_used(
+    name: str, value: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(f"LASTWORD_{name}", value)
+    assert shown(getattr(Settings.load(), name.lower())) == value
 
 
 def test_a_standard_output_that_is_closed_takes_no_records() -> None:

@@ -2,12 +2,27 @@
 
 from __future__ import annotations
 
+import textwrap
 from pathlib import Path
 from typing import Annotated, NoReturn
 
 import typer
 
 from lastword._extras import how_to_install
+
+
+def _show_settings(wanted: bool) -> None:
+    if not wanted:
+        return
+    try:
+        from lastword_shim._settings import Settings
+    except ModuleNotFoundError as error:
+        _lacking(error)
+    for variable, takes, default, meaning in Settings.table():
+        typer.echo(f"{variable}: {takes}; default {default}")
+        typer.echo(textwrap.fill(meaning.replace("``", ""), 100, initial_indent="    ", subsequent_indent="    "))
+    raise typer.Exit
+
 
 _LISTEN, _UPSTREAM = "Where it listens", "The upstream"
 
@@ -63,12 +78,18 @@ def shim(
     check: Annotated[
         bool, typer.Option("--check", metavar="", help="Check the settings, ask the upstream once, and end.")
     ] = False,
+    settings: Annotated[
+        bool,
+        typer.Option(
+            "--settings", metavar="", callback=_show_settings, is_eager=True, help="Explain them all, and end."
+        ),
+    ] = False,
     until_stdin_closes: Annotated[bool, typer.Option("--until-stdin-closes", hidden=True)] = False,
 ) -> None:
     """Stand in front of an OpenAI-compatible server, so that each request gets exactly one honest last word.
 
     It is the middleware that vLLM takes with --middleware lastword_shim.Shim, for any server and as a process of its own.
-    Its settings are the same LASTWORD_* variables (docs/shim.md); --check shows those that are set.
+    Its settings are the same LASTWORD_* variables: --settings explains them, --check shows those that are set.
 
     [bold]Example[/bold]: lastword shim --upstream http://127.0.0.1:8000
 
@@ -85,9 +106,7 @@ def shim(
     except KeyboardInterrupt:
         _fail("interrupted", status=130)
     except ModuleNotFoundError as error:
-        if (error.name or "").startswith("lastword"):
-            raise
-        _fail(f"this needs {error.name}: {how_to_install('sidecar')}")
+        _lacking(error)
     service = Service(
         upstream=upstream,
         host=host,
@@ -108,6 +127,12 @@ def shim(
         _fail(str(error))
     except KeyboardInterrupt:  # before it took signals in hand
         _fail("interrupted", status=130)
+
+
+def _lacking(error: ModuleNotFoundError) -> NoReturn:
+    if (error.name or "").startswith("lastword"):
+        raise error
+    _fail(f"this needs {error.name}: {how_to_install('sidecar')}")
 
 
 def _fail(message: str, *, status: int = 2) -> NoReturn:
