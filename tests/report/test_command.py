@@ -6,10 +6,8 @@ import gzip
 import json
 import os
 import re
-import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -217,36 +215,6 @@ def test_older_files_that_were_not_named_are_a_note(path: Path) -> None:
     assert done.returncode == 0
     assert done.stderr == f"lastword: note: older records are in {path}.1, which were not asked for\n"
     assert report(f"{path}.1", path).stderr == ""
-
-
-def test_a_reader_that_has_seen_enough_is_no_error(path: Path) -> None:
-    """`lastword report … | head -1`, where the rest is more than a pipe holds."""
-    every = [record(number, model=f"model-{number}") for number in range(60)]
-    before = write(path.with_name("before"), *every)
-    argv = [*REPORT, str(write(path, *every)), "--before", str(before), "--json"]
-    buffered = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
-    with subprocess.Popen(argv, env=buffered, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
-        assert process.stdout is not None
-        assert process.stderr is not None
-        process.stdout.readline()
-        process.stdout.close()
-        assert process.stderr.read() == b""
-    assert process.returncode == 1, "it has met the end of the pipe"
-
-
-def test_ctrl_c_ends_it_with_a_word(tmp_path: Path) -> None:
-    """And no half a page."""
-    fifo, page = tmp_path / "records", tmp_path / "report.html"
-    os.mkfifo(fifo)
-    with subprocess.Popen([*REPORT, fifo, "--html", page], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
-        with fifo.open("wb") as sink:  # it has opened its end
-            sink.write(json.dumps(record()).encode() + b"\n")
-            sink.flush()
-            time.sleep(0.1)
-            process.send_signal(signal.SIGINT)
-            _, said = process.communicate(timeout=10)
-    assert (process.returncode, said) == (130, b"lastword: interrupted\n")
-    assert not page.exists()
 
 
 def test_help_teaches_it() -> None:
