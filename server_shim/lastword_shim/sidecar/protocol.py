@@ -7,6 +7,8 @@ the contract's words.  Requests on one connection are served one after another.
 from __future__ import annotations
 
 import asyncio
+import socket
+import struct
 from collections import deque
 from typing import Any, ClassVar, Final, cast
 
@@ -180,7 +182,12 @@ class ServerProtocol(asyncio.Protocol):
     def cut(self, *, hard: bool) -> None:
         """The answer goes no further."""
         self._current = None
-        self._transport.abort() if hard else self._end()
+        if not hard:
+            self._end()
+            return
+        found = self._transport.get_extra_info("socket")
+        found.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # closing it resets it
+        self._transport.abort()
 
     # One after another, each in its time.
 
