@@ -9,8 +9,8 @@ PY := .venv/bin/python
 DEMO_VENV := $(if $(wildcard .venv/.complete.json),.venv,.venv-demo)
 DEV_PARTS := --extra sidecar --extra otel --extra conformance --group test --group lint
 DEMO_PARTS := $(if $(filter .venv,$(DEMO_VENV)),$(DEV_PARTS),--extra sidecar --extra conformance)
-# In one process and with nothing beside it, since coverage is counted or times are short; the others mostly wait.
-GATED := tests/unit tests/contract tests/sdk tests/packaging tests/conformance/test_decode.py tests/conformance/test_lastword.py
+# In one process and with nothing beside it, since coverage is counted or times are short; of the others' time half is waiting.
+GATED := tests/unit tests/sdk tests/conformance/test_lastword.py
 FIND_PYTHON = python=$$(scripts/environment/find_python) || exit 1
 
 # Live tests measure time on real servers; nothing may run beside them.
@@ -41,7 +41,7 @@ unit: venv ## all tests that need no vLLM, and the coverage gate of the pure cor
 	@$(PY) -m coverage erase
 	$(PY) -m coverage run -m pytest $(GATED)
 	$(PY) -m coverage report
-	$(PY) -m pytest tests --ignore=tests/live $(GATED:%=--ignore=%) --numprocesses 2 --dist loadfile
+	$(PY) -m pytest tests --ignore=tests/live $(GATED:%=--ignore=%) --numprocesses 3 --dist loadfile --no-loadscope-reorder
 
 live: venv engine ## the tests on real vLLM
 	$(PY) -m pytest tests/live --verbose
