@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import secrets
 import sys
 from typing import Final
 
@@ -80,7 +81,7 @@ class Shim:
         path = path_of(scope)
         if path in PROBES:
             if core.drain.draining:  # balancers should go elsewhere now
-                error, status = settle(shutting_down(), Context("", 1, draining=True))
+                error, status = settle(shutting_down(), Context(secrets.token_hex(16), 1, draining=True))
                 headers, body = error_response(error, ())
                 await send({"type": "http.response.start", "status": status, "headers": headers})
                 await send({"type": "http.response.body", "body": body, "more_body": False})

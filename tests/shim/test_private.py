@@ -104,13 +104,16 @@ async def test_so_it_is_whenever_it_is_raised(sent: list[bytes], caplog: pytest.
 async def test_what_the_engine_says_of_a_prompt_reaches_its_caller_and_not_the_log(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """The caller may see its own words, and needs them."""
+    """The caller may see its own words, and needs them; what only he can mend is no warning to anybody else."""
+    caplog.set_level(logging.INFO, "lastword_shim")
     for status in (400, 500):
         told = {"error": {"message": f"no <tag> in {PROMPT}", "type": "X", "code": status}}
         async with serving(answering(json.dumps(told).encode(), status=status)) as server:
             answer = await server.ask(BODIES["chat"][1])
             assert ("doctor" in answer.error["message"]) is (status == 400)
     assert logged(caplog).count("the engine said: no <tag> in <text>") == 2
+    levels = [record.levelname for record in caplog.records if "the engine said" in record.getMessage()]
+    assert levels == ["INFO", "WARNING"]
     hides(logged(caplog))
 
 

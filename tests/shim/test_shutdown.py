@@ -48,6 +48,7 @@ async def test_at_no_time_to_finish_every_open_request_gets_its_terminal_at_once
         assert (answer.status, answer.error["code"]) == (503, "server_shutting_down")
         assert answer.header("x-should-retry") == "true"
     assert health.status == 503
+    assert health.error["request_id"]
     assert [(record["state"], record["error_code"]) for record in server.records] == [
         ("failed", "server_shutting_down")
     ] * 3 + [("rejected", "server_shutting_down")]

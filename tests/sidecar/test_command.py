@@ -190,6 +190,9 @@ def test_it_starts_without_its_upstream_and_says_so() -> None:
         with asking(server.port, {"max_tokens": 2}) as answer:
             assert (answer.status, json.loads(answer.read())["error"]["code"]) == (503, "engine_unavailable")
         assert get(server.port, "/lastword/ready")[0] == 503
+        status, body = get(server.port, "/health")
+        assert (status, len(json.loads(body)["error"]["request_id"])) == (503, 32)
+        assert get(server.port, "/lastword/metrics")[0] == 200  # a probe of liveness: it asks nobody
         with engine("--pace", "0.001", port=port):
             with asking(server.port, {"max_tokens": 2}) as answer:
                 assert answer.status == 200

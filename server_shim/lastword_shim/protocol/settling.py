@@ -109,7 +109,8 @@ def _message(info: ErrorInfo, code: Code, status: int, context: Context) -> str:
     kept = scrub(info.message) if status < 500 else None
     if kept is None or "<" in kept:
         said = loggable(info.message, context.secrets)
-        _log.warning("request_id=%s code=%s status=%s the engine said: %s", context.request_id, code, status, said)
+        level = logging.INFO if CODES[code].category is Category.FIXABLE else logging.WARNING  # callers fill no log
+        _log.log(level, "request_id=%s code=%s status=%s the engine said: %s", context.request_id, code, status, said)
     return kept or CODES[code].brief
 
 
@@ -154,7 +155,8 @@ def escaped(error: BaseException, known: ErrorInfo | None, request_id: str, *, s
         plain = unexpected(error, request_id, secrets=secrets)
         return known or plain
     if known.raw is None:  # else its words are logged where it is settled
-        _log.warning("request_id=%s code=%s %s", request_id, known.code, loggable(str(error), secrets))
+        level = logging.INFO if known.category == Category.FIXABLE else logging.WARNING
+        _log.log(level, "request_id=%s code=%s %s", request_id, known.code, loggable(str(error), secrets))
     return known
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import errno
 import re
+import secrets
 import ssl
 from typing import ClassVar, Final
 
@@ -121,6 +122,6 @@ def _numbers(error: Exception) -> set[int]:
 
 def error_answer(info: ErrorInfo) -> tuple[int, Headers, bytes]:
     """Status, fields and body of an error on a route that the middleware leaves alone."""
-    settled, status = settle(info, Context("", 1))
+    settled, status = settle(info, Context(secrets.token_hex(16), 1))
     fields, body = error_response(settled, ())
     return status, fields, body

@@ -72,10 +72,13 @@ class Http1:
         try:
             self._h11.receive_data(b"")
             self._read()
-        except Unreadable as error:
-            raise Broken(str(error)) from error
+        except Unreadable as error:  # in the library's own words, of states and roles
+            raise self._cut() from error
         if not self.done:
-            raise Broken("the connection closed before the answer")
+            raise self._cut()
+
+    def _cut(self) -> Broken:
+        return Broken(f"it closed before {'its answer was whole' if self.head is not None else 'it answered'}")
 
     def _send(self, event: h11.Event) -> bytes:
         try:
