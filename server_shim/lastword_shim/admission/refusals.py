@@ -56,16 +56,16 @@ def declared_length(headers: Iterable[tuple[bytes, bytes]]) -> int:
 
 
 def lost_in_upgrade(headers: Mapping[str, str]) -> bool:
-    """Whether a body was promised beside a wish to go on in HTTP/2: some servers (uvicorn with httptools) lose it then."""
+    """Whether a body was promised beside a wish for another protocol: some servers (uvicorn with httptools) lose it then."""
     promised = headers.get("content-length", "0").strip("0") or "transfer-encoding" in headers
-    return bool(promised) and "h2c" in headers.get("upgrade", "").lower()
+    return bool(promised and headers.get("upgrade", "").strip())
 
 
 def upgraded() -> ErrorInfo:
     """A body that was lost so."""
     message = (
-        "The request's body did not arrive: the request asks for an upgrade to HTTP/2 (Upgrade: h2c), and the HTTP "
-        "server drops the body of such a request. Let the client speak HTTP/1.1, "
+        "The request's body did not arrive: the request asks to go on in another protocol (Upgrade, as h2c for HTTP/2), "
+        "and the HTTP server drops the body of such a request. Let the client speak HTTP/1.1 without it, "
         "in Java: HttpClient.newBuilder().version(HttpClient.Version.HTTP_1_1)."
     )
     return make_error(Code.INVALID_REQUEST_ERROR, message, origin="shim", param="upgrade")
