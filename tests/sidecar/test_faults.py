@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import socket
 import time
 from collections.abc import Awaitable, Callable
@@ -21,6 +22,7 @@ HALF = EVENTS_HEAD + chunked(ROLE, chunk("Hel"))
 @pytest.fixture(autouse=True)
 def _quiet_log(caplog: pytest.LogCaptureFixture) -> object:
     """Nothing that an upstream does is a fault of ours."""
+    caplog.set_level(logging.INFO, "lastword_shim")
     yield
     records = caplog.get_records("call")
     assert records, "the log is looked at"
