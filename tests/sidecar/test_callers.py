@@ -10,8 +10,12 @@ import struct
 import time
 
 import pytest
+from tests.shim.apps import chunk
 from tests.shim.wire import Server, request
-from tests.sidecar.wire import EVENTS_HEAD, WHOLE, WORDS, Call, plain, sidecar, upstream
+from tests.sidecar.wire import EVENTS_HEAD, WHOLE, WORDS, Call, chunked, plain, sidecar, upstream
+
+from lastword_shim.exchange import telling
+from lastword_shim.sidecar import clock
 
 pytestmark = pytest.mark.anyio
 CHAT = "/v1/chat/completions"
@@ -140,3 +144,69 @@ async def test_requests_behind_one_another_are_answered_in_their_order() -> None
         writer.close()
         await server.one_record(20)
     assert len(engine.calls) == 20
+
+
+async def test_one_whose_host_vanishes_is_noticed_by_the_system() -> None:
+    async with sidecar("http://127.0.0.1:9") as server:
+        client = await connected(server.port)
+        async with asyncio.timeout(2):
+            while not server.uvicorn.server_state.connections:
+                await asyncio.sleep(0.01)
+        (connection,) = server.uvicorn.server_state.connections
+        accepted = connection._transport.get_extra_info("socket")  # type: ignore[union-attr]
+        assert accepted.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1
+        spent = accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE)
+        spent += accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL) * (
+            accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT)
+        )
+        assert spent == 60
+        client.close()
+
+
+async def test_one_that_never_reads_its_last_word_is_let_go_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its connection is reset, so that neither a descriptor nor what waits for it stays."""
+    monkeypatch.setattr(telling, "SEND_PATIENCE", 0.2)
+
+    async def handler(call: Call) -> None:
+        await call.send(EVENTS_HEAD)
+        with contextlib.suppress(ConnectionError):
+            while True:
+                await call.send(chunked(chunk("x" * 10000)))
+
+    async with upstream(handler) as engine, sidecar(engine.url) as server:
+        client = await connected(server.port)
+        sent = chat("m", stream=True).replace(b"\r\n\r\n", b"\r\nrequest-timeout-ms: 700\r\n\r\n", 1)
+        await asyncio.get_running_loop().sock_sendall(client, sent)
+        assert (await server.one_record())["error_code"] == "deadline_exceeded"
+        async with asyncio.timeout(2):
+            while server.uvicorn.server_state.connections:
+                await asyncio.sleep(0.01)
+        with pytest.raises(ConnectionResetError):
+            while await asyncio.get_running_loop().sock_recv(client, 1 << 20):
+                pass
+        client.close()
+
+
+async def test_one_that_never_reads_a_whole_answer_is_let_go_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a time in which it has taken no byte; one that reads slowly has its whole answer."""
+    monkeypatch.setattr(clock, "LOOK", 0.05)
+    size = 20_000_000
+
+    async def handler(call: Call) -> None:
+        await call.send(plain(WHOLE.replace(b"Hi", b"x" * size)))
+
+    async with upstream(handler) as engine, sidecar(engine.url) as server:
+        loop, sent = asyncio.get_running_loop(), request({"model": "m"}, CHAT, "POST", {})
+        slow, never = await connected(server.port), await connected(server.port)
+        for client in (slow, never):
+            await loop.sock_sendall(client, sent)
+        got = 0
+        async with asyncio.timeout(10):
+            while part := await loop.sock_recv(slow, 500_000):
+                got += len(part)
+                await asyncio.sleep(0.04)
+            while server.uvicorn.server_state.connections:
+                await asyncio.sleep(0.01)
+        assert got > size
+        slow.close()
+        never.close()

@@ -11,7 +11,7 @@ HEAD, BODY, IDLE, NOTHING = "head", "body", "idle", ""
 TIMES: Final = {HEAD: 60.0, BODY: 60.0, IDLE: 75.0}
 """Seconds for a head, from its first byte or from the connection's begin; between two bytes of a body; and that an idle
 connection is kept: longer than clients and balancers keep theirs, so that they close first."""
-_LOOK: Final = 5.0
+LOOK: Final = 5.0
 """Seconds that a client gets to close after our end; what waits to leave is looked after as often."""
 _STUCK: Final = 12
 """Looks without a byte taken after which nobody is expected to take any."""
@@ -63,7 +63,7 @@ class Closing:
             transport.write_eof()
         else:
             transport.close()
-        self._timer = asyncio.get_running_loop().call_later(_LOOK, self._look)
+        self._timer = asyncio.get_running_loop().call_later(LOOK, self._look)
 
     def stop(self) -> None:
         """It is closed."""
@@ -74,6 +74,6 @@ class Closing:
         self._waits = 0 if size < self._before else self._waits + 1
         self._before = size
         if size and self._waits < _STUCK:
-            self._timer = asyncio.get_running_loop().call_later(_LOOK, self._look)
+            self._timer = asyncio.get_running_loop().call_later(LOOK, self._look)
         else:
             self._transport.abort()

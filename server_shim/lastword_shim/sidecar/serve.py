@@ -25,6 +25,7 @@ from lastword_shim.account import otel_providers
 from lastword_shim.sidecar.address import Address, AddressError
 from lastword_shim.sidecar.engine import HttpEngine
 from lastword_shim.sidecar.health import Health
+from lastword_shim.sidecar.keepalive import watch_peer
 from lastword_shim.sidecar.pool import Pool
 from lastword_shim.sidecar.protocol import server_protocol
 from lastword_shim.sidecar.proxy import Proxy
@@ -76,9 +77,11 @@ class Service:
     def listen(self) -> socket.socket:
         """A socket that listens.  Raises ``StartError``."""
         try:
-            return listen(self.host, self.port)
+            listener = listen(self.host, self.port)
         except ListenError as error:
             raise StartError(str(error)) from None
+        watch_peer(listener)
+        return listener
 
 
 def run(service: Service) -> None:
