@@ -35,6 +35,8 @@ _OURS: Final = frozenset({b"x-request-id"})
 _HIDDEN: Final = _OURS | {b"accept-encoding"}
 """Not sent inwards on routes whose answers are read; to those none is to be compressed."""
 _PLAIN: Final = (b"accept-encoding", b"identity")
+_LARGE: Final = 256 * 1024
+"""Bytes of a body that is looked at in a thread of its own, so that others have their turn meanwhile."""
 
 
 class ClientLeft(Exception):
@@ -120,14 +122,14 @@ class Inbound:
             parts += part
         body = bytes(parts)
         self.secrets.read(body)
-        deep = too_deep(body)
-        if deep is not None:
-            raise Refusal(deep)
-        ask = Ask.read(self.route, body, self._content_type)
-        if isinstance(ask, ErrorInfo):
-            raise Refusal(ask)
-        self.ask = ask
+        looked = self._look(body) if len(body) < _LARGE else await asyncio.to_thread(self._look, body)
+        if isinstance(looked, ErrorInfo):
+            raise Refusal(looked)
+        self.ask = looked
         return body, False
+
+    def _look(self, body: bytes) -> Ask | ErrorInfo:
+        return too_deep(body) or Ask.read(self.route, body, self._content_type)
 
     async def part(self) -> tuple[bytes, bool]:
         """The next part of the body as the server has it, and whether more comes; raises as `read` does."""

@@ -10,6 +10,7 @@ from typing import Any, Final
 from lastword._classify import ErrorInfo, make_error
 from lastword._codes import Code
 from lastword._completeness import expected_choices
+from lastword_shim.protocol.parsing import uncollected
 from lastword_shim.protocol.routes import OPERATIONS, Route
 from lastword_shim.protocol.wire import CHAT, COMPLETIONS, MESSAGES, OTHER, RESPONSES
 
@@ -58,6 +59,11 @@ class Ask:
     @classmethod
     def read(cls, route: Route, body: bytes, content_type: str) -> Ask | ErrorInfo:
         """Look at a body that is read whole; an error if it is not JSON though it says so."""
+        with uncollected():
+            return cls._read(route, body, content_type)
+
+    @classmethod
+    def _read(cls, route: Route, body: bytes, content_type: str) -> Ask | ErrorInfo:
         untold = cls(route.speaks, route.operation, judged=route.judged)
         try:
             parsed = json.loads(body)

@@ -8,6 +8,8 @@ from bisect import bisect_left
 from collections.abc import Iterator
 from typing import Any, Final
 
+from lastword_shim.protocol.parsing import uncollected
+
 MOST_BODY: Final = 256 * 1024
 """Bytes that are kept of a body which is passed on in parts; of one that is read whole there is a copy anyway."""
 LEAST: Final = 8
@@ -53,7 +55,8 @@ class Secrets:
         """The text without the keys, and without what the body's strings say."""
         text = self.without_keys(text)
         if self._forms is None:
-            self._forms = sorted(set(_forms(self._body)), key=len, reverse=True)
+            with uncollected():
+                self._forms = sorted(set(_forms(self._body)), key=len, reverse=True)
             self._all = "\0".join(self._forms)
         for form in self._forms:
             if len(form) < WINDOW + _STEP:

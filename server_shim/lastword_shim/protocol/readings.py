@@ -19,6 +19,7 @@ from lastword._sse import MAX_EVENT_BYTES, SSEDecoder
 from lastword_shim.protocol.encodings import MAX_ERROR_BYTES, decoded
 from lastword_shim.protocol.endings import error_event
 from lastword_shim.protocol.frames import FrameSplitter
+from lastword_shim.protocol.parsing import uncollected
 from lastword_shim.protocol.sameness import Sameness
 
 EXTRAS: Final = ("metrics", "timings")
@@ -204,7 +205,8 @@ class WholeReading:
         if self._status >= 400:
             readable = decoded(body, self._headers.get("content-encoding", ""))
             return Verdict(error=classify_response(self._status, self._headers, readable))
-        error = self._look(body)
+        with uncollected():
+            error = self._look(body)
         return Verdict(last=body) if error is None else Verdict(error=error)
 
     def _look(self, body: bytes) -> ErrorInfo | None:
