@@ -112,7 +112,9 @@ def report(
             from lastword.report._page import page
 
             shown = ["; ".join(map(printable, remarks(reading))) for _, reading in read]
-            write(html, page(accounts, about, [each for each in shown if each]))
+            text = page(accounts, about, [each for each in shown if each])
+            write(html, text)
+            print(f"lastword: wrote {printable(str(html))} ({len(text.encode()) / 1024:,.0f} KiB)", file=sys.stderr)
         _print(groups, read, about, as_json=as_json, by_model=by_model)
         sys.stdout.flush()
     raise typer.Exit(1 if any(reading.broken or reading.unreadable for _, reading in read) else 0)

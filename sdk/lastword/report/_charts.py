@@ -27,7 +27,8 @@ class Bar:
 class Panel:
     """One chart's data; ``most`` is the height of its axis, ``says`` a sentence instead of it.
 
-    Without bars there is no chart, and ``says`` is all there is to see.
+    Without bars there is no chart, and ``says`` is all there is to see.  ``line`` is a place that is marked (0 to 1), and
+    ``told`` a sentence that everybody sees.
     """
 
     name: str
@@ -35,6 +36,8 @@ class Panel:
     ticks: Sequence[Tick]
     most: float
     says: str
+    line: float | None = None
+    told: str = ""
 
 
 def figure(
@@ -110,6 +113,7 @@ def _panel(panel: Panel, looks: Sequence[str], unit: str) -> Element:
         tag("title", panel.says),
         tag("g", *lines, class_="lines"),
         *(_bar(bar, looks, panel.most) for bar in panel.bars),
+        _mark(panel.line) if panel.line is not None else None,
         class_="plot",
         role="img",
         aria_label=panel.says,
@@ -118,13 +122,19 @@ def _panel(panel: Panel, looks: Sequence[str], unit: str) -> Element:
     below = [tag("text", tick.word, x=_percent(tick.at), y="1em", class_=_edge(tick.at)) for tick in panel.ticks]
     return tag(
         "div",
-        tag("p", f"{panel.name}: {unit}" if panel.name else unit, class_="unit"),
+        tag(
+            "p", f"{panel.name}: {unit}" if panel.name else unit, f". {panel.told}" if panel.told else "", class_="unit"
+        ),
         tag("svg", *names, class_="up", aria_hidden="true"),
         plot,
         tag("svg", *below, class_="along", aria_hidden="true"),
         class_="chart",
         end="\n",
     )
+
+
+def _mark(at: float) -> Element:
+    return tag("line", x1=_percent(at), x2=_percent(at), y1="0", y2="100%", class_="mark")
 
 
 def _bar(bar: Bar, looks: Sequence[str], most: float) -> Element:
@@ -153,4 +163,5 @@ def _percent(share: float) -> str:
 def _edge(at: float) -> str:
     if at < 0.02 or at > 0.98:
         return "first" if at < 0.5 else "last"
-    return "inner" if 0.28 < at < 0.72 else "aside"  # which has no room on a telephone
+    beside_nothing = at < 0.12  # moments have a word at 0 and none so near to it
+    return "inner" if 0.28 < at < 0.72 or beside_nothing else "aside"  # which has no room on a narrow screen

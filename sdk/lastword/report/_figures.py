@@ -17,6 +17,7 @@ from lastword.report._sketch import Sketch
 from lastword.report._tables import NAMES, NOBODY_COUNTED
 
 _MOST_ROWS = 24
+_ALIKE = 4  # times as long as the other: what is shorter than that is lost on the same axis
 _PARTS = 6  # bars to a decade of a distribution
 
 
@@ -76,23 +77,42 @@ def _over_time(
     word: str,
     missing: Sequence[str],
 ) -> Element:
-    found = [_rates(side, offset, len(names)) for side in sides]
+    found, length, lengths = _bins(sides, offset, len(names))
     shown = [name for index, name in enumerate(names) if any(bar[2][index] for bars in found for bar in bars)]
     keep = [names.index(name) for name in shown]
     most = round_up(max((sum(sums) / width for bars in found for _, width, sums in bars), default=1.0))
     panels = [
-        _timed(which, bars, keep, shown, most, word, why)
-        for which, bars, why in zip(_names(sides), found, missing, strict=True)
+        _timed(which, bars, keep, shown, most, word, why, long)
+        for which, bars, why, long in zip(_names(sides), found, missing, length, strict=True)
     ]
     rows = [row for which, bars in zip(_names(sides), found, strict=True) for row in _rows(which, bars, keep)]
     table = grid(("from (UTC)", *shown), rows)
-    return figure(title, note, [(name, name) for name in shown], panels, table, f"{word}s per second")
+    series = [(name, name) for name in shown]
+    return figure(title, f"{note}{lengths}", series, panels, table, f"{word}s per second, times in UTC")
 
 
-def _rates(side: Side, offset: int, number: int) -> list[tuple[float, float, list[float]]]:
-    """Begin, width (s) and sums of each bin."""
-    width = side.timeline.width
-    return [(begin, width, sums[offset : offset + number]) for begin, sums in side.timeline.bins()]
+def _bins(
+    sides: Sequence[Side], offset: int, number: int
+) -> tuple[list[list[tuple[float, float, list[float]]]], list[float], str]:
+    """Begin, width (s) and sums of each side's bins, how long each axis is (s), and a sentence on that.
+
+    Of two sides both axes are as long as the longer one, unless the other would be lost on that.
+    """
+    widths = [side.timeline.readable(side.count) for side in sides]
+    found = [side.timeline.wider(width) for side, width in zip(sides, widths, strict=True)]
+    lengths = [bars[-1][0] + bars[-1][1] - bars[0][0] if bars else 0.0 for bars in found]
+    told = ""
+    if len(sides) > 1 and max(lengths) <= _ALIKE * min(lengths):
+        found = [side.timeline.wider(max(widths)) for side in sides]
+        lengths = [max(lengths)] * len(sides)
+        told = f" Both axes are {say.seconds(lengths[0])} long, each from its own beginning."
+    elif len(sides) > 1:
+        told = " The axes differ in length: " + ", ".join(
+            f"{name} {say.seconds(length)}" for name, length in zip(NAMES, lengths, strict=True)
+        )
+        told += "."
+    cut = [[(begin, width, sums[offset : offset + number]) for begin, width, sums in bars] for bars in found]
+    return cut, lengths, told
 
 
 def _timed(
@@ -103,6 +123,7 @@ def _timed(
     most: float,
     word: str,
     missing: str,
+    length: float,
 ) -> Panel:
     if not any(sums[index] for _, _, sums in bars for index in keep):
         return _empty(which, missing)
@@ -113,11 +134,11 @@ def _timed(
         told = ", ".join(f"{name} {say.count(part)}" for name, part in zip(shown, parts, strict=True) if part)
         says = f"{_clock(begin)} – {_clock(begin + width)}: {told or 'nothing'}"
         rates = tuple(part / width for part in parts)
-        drawn.append(Bar((begin - first) / (last - first), width / (last - first), rates, says))
+        drawn.append(Bar((begin - first) / length, width / length, rates, says))
     totals = [sum(sums[index] for _, _, sums in bars) for index in keep]
     told = ", ".join(f"{say.count(total)} {name}" for name, total in zip(shown, totals, strict=True))
     says = f"{which + ': ' if which else ''}{word}s over time from {say.span(first, last)}: {told or 'none'}."
-    return Panel(which, drawn, moments(first, last), most, says)
+    return Panel(which, drawn, moments(first, first + length), most, says)
 
 
 def _empty(which: str, missing: str) -> Panel:
@@ -137,8 +158,8 @@ def _rows(which: str, bars: Sequence[tuple[float, float, list[float]]], keep: Se
 def _distribution(sketches: Sequence[Sketch], title: str, note: str, look: str, missing: Sequence[str]) -> Element:
     found = [_decades(sketch) for sketch in sketches]
     places = [place for bars in found for place in bars]
-    low = min((place // _PARTS for place in places), default=0)
-    high = max((place // _PARTS + 1 for place in places), default=1)
+    low = min((place if place < 0 else place // _PARTS * _PARTS for place in places), default=0)
+    high = max(place // _PARTS * _PARTS + _PARTS for place in [*places, 0])
     shares = [number / sketch.count for bars, sketch in zip(found, sketches, strict=True) for number in bars.values()]
     most = round_up(max(shares, default=0.01) * 100)
     panels, rows = [], []
@@ -146,33 +167,41 @@ def _distribution(sketches: Sequence[Sketch], title: str, note: str, look: str, 
         if not bars:
             panels.append(_empty(which, why))
             continue
-        width = 1 / ((high - low) * _PARTS)
+        width = 1 / (high - low)
         drawn = []
         for place, number in sorted(bars.items()):
-            between = f"{_bound(place)} – {_bound(place + 1)}"
+            between = f"{_bound(place)} – {_bound(place + 1)}" if place >= 0 else f"under {_bound(0)}"
             percent = say.share(number, sketch.count)
             says = f"{between}: {say.many(number, 'attempt')}, {percent}"
-            drawn.append(Bar((place - low * _PARTS) * width, width, (number / sketch.count * 100,), says))
+            drawn.append(Bar((place - low) * width, width, (number / sketch.count * 100,), says))
             rows.append([f"{which} {between}".strip(), say.count(number), percent])
-        half, nearly = (say.milliseconds(sketch.quantile(each)) for each in (0.5, 0.99))
-        told = f"half within {half}, 99 % within {nearly}"
+        half, nearly = (sketch.quantile(each) or 0.0 for each in (0.5, 0.99))
+        told = f"half within {say.milliseconds(half)}, 99 % within {say.milliseconds(nearly)}"
+        line = (_place(half) + 0.5 if half < 1 else math.log10(half) * _PARTS) - low
         says = f"{which + ': ' if which else ''}{title} of {say.many(sketch.count, 'attempt')}: {told}."
-        panels.append(Panel(which, drawn, apart(decades(low, high), 0.12), most, says))
+        ticks = apart(decades(low / _PARTS, high / _PARTS), 0.12)
+        sentence = f"{told[0].upper()}{told[1:]}; the line is at half."
+        panels.append(Panel(which, drawn, ticks, most, says, line * width, sentence))
     table = grid(("", "attempts", "share"), rows)
     return figure(title, note, [(title, look)], panels, table, "per cent of attempts")
 
 
 def _decades(sketch: Sketch) -> dict[int, int]:
-    """How many values there are in each part of a decade; what is less than 1 ms counts as that."""
+    """How many values there are in each part of a decade."""
     bars: dict[int, int] = {}
     for value, number in sketch.buckets():
-        place = math.floor(math.log10(max(value, 1.0)) * _PARTS + 1e-9)
+        place = _place(value)
         bars[place] = bars.get(place, 0) + number
     return bars
 
 
+def _place(value: float) -> int:
+    """The part of a decade from 1 ms on; −1 for all that is less."""
+    return math.floor(math.log10(value) * _PARTS + 1e-9) if value >= 1 else -1
+
+
 def _bound(place: int) -> str:
-    return say.milliseconds(10 ** (place / _PARTS)) if place else "0"
+    return say.milliseconds(10 ** (place / _PARTS))
 
 
 def _clock(at: float) -> str:

@@ -69,11 +69,13 @@ def rate(value: float | None) -> str:
 
 
 def change(before: float | None, after: float | None) -> str:
-    """``−80.0 %``, ``+12.3 %``, ``×4.2``; ``=`` where nothing changed, nothing where that says nothing."""
-    if before is None or after is None or (not before and after):
+    """``−80.0 %``, ``+12.3 %``, ``×42``; ``=`` where nothing changed, ``from 0`` where no ratio tells it."""
+    if before is None or after is None:
         return ""
     if before == after:
         return "="
+    if not before:
+        return "from 0"
     ratio = after / before
     if ratio >= 10:
         return f"×{ratio:,.0f}"

@@ -67,12 +67,23 @@ def _figures_in_short(accounts: Sequence[Account]) -> Element:
     tallies = [side.tally for side in sides]
     known = [account.pairs.requests(account.side) for account in accounts]
     cards = [
-        ("requests completed", [f"{say.count(each.completed)} of {say.count(each.count)}" for each in known]),
-        ("effective completion rate", [say.percent(tally.completion_rate) for tally in tallies]),
-        ("wasted tokens", [say.tokens(tally.made("wasted")) for tally in tallies]),
-        ("useful tokens per second", [useful_per_second(side) for side in sides]),
+        (
+            "requests completed",
+            "by any of their attempts",
+            [f"{say.count(each.completed)} of {say.count(each.count)}" for each in known],
+        ),
+        (
+            "effective completion rate",
+            "completed of admitted attempts",
+            [say.percent(tally.completion_rate) for tally in tallies],
+        ),
+        ("wasted tokens", "made for clients that left", [say.tokens(tally.made("wasted")) for tally in tallies]),
+        ("useful tokens per second", "of completed answers", [useful_per_second(side) for side in sides]),
     ]
-    shown = [tag("div", tag("dt", name), *_values(values), class_="card", end="\n") for name, values in cards]
+    shown = [
+        tag("div", tag("dt", name, tag("small", means)), *_values(values), class_="card", end="\n")
+        for name, means, values in cards
+    ]
     return tag("dl", *shown, class_="cards", end="\n")
 
 

@@ -53,10 +53,13 @@ def moments(first: float, last: float) -> list[Tick]:
     return [Tick(0, _clock(moment(first), fine, days)), *apart(roomy, _ROOM), Tick(1, _clock(moment(last), fine, days))]
 
 
-def decades(low: int, high: int) -> list[Tick]:
-    """Ticks at powers of ten of milliseconds, ``10**low`` to ``10**high``."""
-    words = {0: "≤ 1 ms", 1: "10 ms", 2: "100 ms", 3: "1 s", 4: "10 s", 5: "100 s", 6: "1000 s"}
-    return [Tick((each - low) / (high - low), words.get(each, f"10^{each - 3} s")) for each in range(low, high + 1)]
+def decades(low: float, high: float) -> list[Tick]:
+    """Ticks at powers of ten of milliseconds on an axis from ``10**low`` to ``10**high``."""
+    words = {0: "1 ms", 1: "10 ms", 2: "100 ms", 3: "1 s", 4: "10 s", 5: "100 s", 6: "1000 s"}
+    return [
+        Tick((each - low) / (high - low), words.get(each, f"10^{each - 3} s"))
+        for each in range(math.ceil(low), math.floor(high) + 1)
+    ]
 
 
 def apart(ticks: list[Tick], least: float) -> list[Tick]:

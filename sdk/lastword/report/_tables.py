@@ -56,7 +56,10 @@ def tables(accounts: Sequence[Account], *, by_model: bool) -> Iterator[Table]:
 def _account(accounts: Sequence[Account]) -> Table:
     sides = [account.main for account in accounts]
     seen = "the server" if all(account.side == "server" for account in accounts) else "the client"
-    note = f"Attempts as {seen} saw them. Admitted is what was not rejected; shares below it are of the admitted."
+    note = (
+        f"Attempts as {seen} saw them. Admitted is what was not rejected; shares below it are of the admitted. "
+        "Effective completion rate: completed of admitted."
+    )
     for which, account in _named(accounts):
         if told := _uncounted(account.main.tally):
             note += f" {which[0]}: {told}" if which else f" {told}"
