@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import socket
 import sys
@@ -34,11 +35,13 @@ def listen(host: str, port: int) -> socket.socket:
         raise ListenError(f"cannot listen on {host} port {port}: {reason}{remedy}") from None
 
 
-def say_ready(host: str, listener: socket.socket, *, where: TextIO) -> None:
-    """Write ``ready URL``, for people and for whoever has started the program."""
+def say_ready(host: str, listener: socket.socket, *, where: TextIO | None) -> None:
+    """Write ``ready URL``, for people and for whoever has started the program; to nobody if that is closed."""
     shown = f"[{host}]" if ":" in host else host
-    where.write(f"ready http://{shown}:{listener.getsockname()[1]}/v1\n")
-    where.flush()
+    if where is not None:  # as Python has it where there is none
+        with contextlib.suppress(OSError):
+            where.write(f"ready http://{shown}:{listener.getsockname()[1]}/v1\n")
+            where.flush()
 
 
 def end_with_stdin(server: Server) -> None:

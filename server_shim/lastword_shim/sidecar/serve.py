@@ -7,9 +7,11 @@ import contextlib
 import logging
 import os
 import resource
+import signal
 import socket
 import ssl
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
@@ -33,6 +35,7 @@ from lastword_shim.sidecar.proxy import Proxy
 _log: Final = logging.getLogger("lastword_shim")
 _GRACE: Final = 3
 """Seconds that connections get to close once every request has had its last word."""
+_TICK: Final = 0.1
 _FEW_FILES: Final = 4096
 _READY: Final = "/lastword/ready"
 
@@ -131,7 +134,12 @@ class Sidecar(uvicorn.Server):
         await super().startup(sockets)
         if self._service.with_stdin:
             end_with_stdin(self)
-        await self._health.look()
+        looking = asyncio.create_task(self._health.look())
+        while not (looking.done() or self.should_exit):
+            await asyncio.wait((looking,), timeout=_TICK)
+        if self.should_exit:
+            looking.cancel()
+            return
         level = logging.INFO if self._health.condition is None else logging.WARNING
         _log.log(level, "in front of %s, which %s", self._pool.address, self._health.said)
         assert sockets
@@ -147,6 +155,22 @@ class Sidecar(uvicorn.Server):
         """Drain first: new requests are refused, open ones may finish or get their terminals."""
         await self._shim.drain(self._service.shutdown_timeout)
         await super().shutdown(sockets)
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """A terminal that closes stops it like the other signals, unless it was told not to care (nohup)."""
+        with super().capture_signals():
+            before = signal.getsignal(signal.SIGHUP)
+            if before is signal.SIG_DFL:
+                signal.signal(signal.SIGHUP, self._terminal_closed)
+            try:
+                yield
+            finally:
+                signal.signal(signal.SIGHUP, before)
+
+    def _terminal_closed(self, _sig: int, _frame: FrameType | None) -> None:
+        """It never counts as the second signal: some send it along with SIGTERM."""
+        self.should_exit = True
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """The first signal drains, the second ends at once.  Neither is raised again afterwards."""
