@@ -18,6 +18,7 @@ from lastword_shim.protocol.redact import loggable_traceback
 pytestmark = pytest.mark.anyio
 PROMPT = 'Dear doctor, my name is Zoë Müller \U0001f600 and\n\tthe "lump" under C:\\arm hurts; what\'s wrong with me?'
 WORDS = ("doctor", "ller", "lump", "hurts", "wrong with")
+WORDS_OF_HIS = "a sentence that nobody else would say"
 BODIES: dict[str, tuple[str, dict[str, Any]]] = {
     "chat": ("/v1/chat/completions", {"messages": [{"role": "user", "content": PROMPT}]}),
     "parts": ("/v1/chat/completions", {"messages": [{"role": "user", "content": [{"type": "text", "text": PROMPT}]}]}),
@@ -184,6 +185,16 @@ def test_bodies_and_messages_of_any_size_take_no_time() -> None:
         assert len(log) < 20_000
         hides(log)
         secrets = Secrets()
+
+
+@pytest.mark.parametrize("start", [b'{"input": [', b'{"input": [x'])
+@pytest.mark.parametrize("item", [b'"",', b"[],", b'{"role":"x"},'])
+def test_nor_do_very_many_small_things(start: bytes, item: bytes) -> None:
+    secrets = Secrets()
+    secrets.read(start + b'"' + WORDS_OF_HIS.encode() + b'",' + item * 400_000 + b"1]}")
+    began = time.monotonic()
+    assert secrets.masked(f"no: {WORDS_OF_HIS}") == "no: <text>"
+    assert time.monotonic() - began < 1
 
 
 def test_frames_stay_though_somebody_asks_with_a_traceback_as_prompt() -> None:

@@ -6,6 +6,7 @@ import json
 import re
 from bisect import bisect_left
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any, Final
 
 from lastword_shim.protocol.parsing import uncollected
@@ -19,6 +20,8 @@ WINDOW: Final = 16
 _STEP: Final = WINDOW // 2
 _MOST_VALUE: Final = 16 * 1024
 _MOST_VALUES: Final = 64 * 1024
+_MOST_LOOKS: Final = 64 * 1024
+"""Lists, objects and strings that are looked at, and members of one of them: a body can be made of nothing else."""
 _WORDS_OF_THE_PROTOCOL: Final = frozenset({"model", "role", "type", "tool_choice", "object", "status"})
 _STRING: Final = re.compile(r'"([^"\\]*(?:\\.[^"\\]*)*)("\s*:|"|\\?\Z)', re.DOTALL)
 _LONGEST_ESCAPE: Final = 12  # of two halves
@@ -29,8 +32,8 @@ class Secrets:
     """One caller's keys, and its body as far as it is known.
 
     ``masked`` is for the log.  The body is looked at when that is asked for the first time, and in bounds: of each string
-    the first 16 Ki characters, 64 Ki in all.  A quotation is found if it is of at least 23 characters, or of a whole
-    string of at least 8.
+    the first 16 Ki characters, 64 Ki in all, where each string counts for 8 at least.  A quotation is found if it is of at
+    least 23 characters, or of a whole string of at least 8.
     """
 
     def __init__(self, keys: tuple[str, ...] = ()) -> None:
@@ -87,7 +90,7 @@ def _forms(body: bytes) -> Iterator[str]:
     left = _MOST_VALUES
     for value in _values(body):
         kept = value[: min(left, _MOST_VALUE)]
-        left -= len(kept)
+        left -= max(len(kept), LEAST)
         if len(kept) >= LEAST:
             yield from (kept, repr(kept)[1:-1], ascii(kept)[1:-1], json.dumps(kept)[1:-1])
             yield repr(kept.encode("utf-8", "replace"))[2:-1]
@@ -102,22 +105,28 @@ def _values(body: bytes) -> Iterator[str]:
         text = body.decode(json.detect_encoding(body), "replace")
         yield text
         yield from _told_apart(text)
-    while waiting:
+    for _ in range(_MOST_LOOKS):
+        if not waiting:
+            return
         value = waiting.pop()
         if isinstance(value, str):
             yield value
             if value.startswith(("{", "[")):  # arguments of tools
                 waiting.append(_parsed(value))
         elif isinstance(value, list):
-            waiting.extend(reversed(value))
+            waiting.extend(reversed([one for one in value[:_MOST_LOOKS] if isinstance(one, str | list | dict)]))
         elif isinstance(value, dict):
-            waiting.extend(reversed([one for name, one in value.items() if name not in _WORDS_OF_THE_PROTOCOL]))
+            waiting.extend(
+                reversed(
+                    [one for name, one in islice(value.items(), _MOST_LOOKS) if name not in _WORDS_OF_THE_PROTOCOL]
+                )
+            )
 
 
 def _told_apart(text: str) -> Iterator[str]:
     """The strings in JSON that is cut or broken; the last may be the half of one."""
     name = ""
-    for string, end in _STRING.findall(text):
+    for string, end in (found.groups() for found in islice(_STRING.finditer(text), _MOST_LOOKS)):
         if end.endswith(":"):
             name = string
         elif name not in _WORDS_OF_THE_PROTOCOL:
