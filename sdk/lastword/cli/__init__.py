@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import os
+import signal
 import sys
 
 from lastword._extras import how_to_install
@@ -14,11 +16,19 @@ _EXTRAS = {
 _OF_COMMANDS = {"conformance": "conformance", "shim": "sidecar"}
 
 
+def _end_the_start(*_: object) -> None:
+    """A server has nothing to put away before it takes signals in hand itself, and its imports take a while."""
+    os.write(2, b"lastword shim: interrupted\n")
+    os._exit(130)
+
+
 def main() -> int:
     """Run the command line; the exit status: 0 well, 1 the answer is no, 2 it could not be found out, 130 Ctrl-C."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # a terminal that lacks a character gets its number, and no traceback
             stream.reconfigure(errors="backslashreplace")
+    if sys.argv[1:2] == ["shim"] and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, _end_the_start)
     try:
         from lastword.cli._app import app
 

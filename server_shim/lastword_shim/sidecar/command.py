@@ -103,8 +103,6 @@ def shim(
     """
     try:
         from lastword_shim.sidecar.serve import Service, StartError, check_only, run
-    except KeyboardInterrupt:
-        _fail("interrupted", status=130)
     except ModuleNotFoundError as error:
         _lacking(error)
     service = Service(
@@ -125,8 +123,6 @@ def shim(
         run(service)
     except StartError as error:
         _fail(str(error))
-    except KeyboardInterrupt:  # before it took signals in hand
-        _fail("interrupted", status=130)
 
 
 def _lacking(error: ModuleNotFoundError) -> NoReturn:
@@ -135,6 +131,6 @@ def _lacking(error: ModuleNotFoundError) -> NoReturn:
     _fail(f"this needs {error.name}: {how_to_install('sidecar')}")
 
 
-def _fail(message: str, *, status: int = 2) -> NoReturn:
+def _fail(message: str) -> NoReturn:
     typer.echo(f"lastword shim: {message}", err=True)
-    raise typer.Exit(status)
+    raise typer.Exit(2)
