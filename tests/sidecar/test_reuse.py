@@ -142,6 +142,20 @@ async def test_an_upstream_that_closes_soon_is_believed_for_a_while() -> None:
     assert [call.connection for call in engine.calls] == [0, 1, 2, 3]
 
 
+async def test_one_that_closes_at_once_now_and_then_is_used_again() -> None:
+    """A worker that has had its number of requests; the third time it is the upstream's way."""
+
+    async def handler(call: Call) -> None:
+        await call.send(plain())
+        if len(engine.calls) in last:
+            call.close()
+
+    last = {1, 4, 6}
+    async with upstream(handler) as engine, sidecar(engine.url) as server:
+        assert await ask(server, 8, pause=0.05) == [200] * 8
+    assert [call.connection for call in engine.calls] == [0, 1, 1, 1, 2, 2, 3, 4]
+
+
 async def test_not_more_idle_connections_are_kept_than_are_of_use(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("lastword_shim.sidecar.pool.MOST_IDLE", 3)
 

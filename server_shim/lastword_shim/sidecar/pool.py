@@ -20,6 +20,10 @@ _MARGIN: Final = 0.5
 """Seconds by which a connection is given up before the upstream would close it."""
 _REMEMBERED: Final = 60.0
 """Seconds for which it counts that the upstream closed an idle connection early: it may just have been restarted."""
+_AT_ONCE: Final = 0.1
+"""Seconds; one that is closed sooner after its answer may have been its worker's last."""
+_OFTEN: Final = 3
+"""Times that this must come within what is remembered until it counts as the upstream's way."""
 
 
 class Pool:
@@ -38,6 +42,7 @@ class Pool:
         self._keep_alive = keep_alive
         self._learned = keep_alive
         self._learned_at = 0.0
+        self._at_once: deque[float] = deque(maxlen=_OFTEN)
         self._idle: deque[Connection] = deque()
 
     def idle(self) -> Connection | None:
@@ -105,6 +110,10 @@ class Pool:
         """The upstream has closed one that waited: it waits less long than we thought."""
         now = asyncio.get_running_loop().time()
         waited = now - connection.idle_since
+        if waited < _AT_ONCE:
+            self._at_once.append(now)
+            if len(self._at_once) < _OFTEN or now - self._at_once[0] > _REMEMBERED:
+                return
         if self._patience(now) > (patience := max(waited - _MARGIN, 0.0)):
             _log.info(
                 "%s closes idle connections after %.1f s; they are used again for %.1f s",
