@@ -145,6 +145,15 @@ async def test_what_is_not_known_is_not_taken_for_broken() -> None:
         assert (await server.ask({"messages": []})).status == 500
 
 
+async def test_what_was_said_of_the_body_that_is_replaced_goes_with_it() -> None:
+    told = [b"etag", b"digest", b"content-md5", b"content-range", b"last-modified", b"repr-digest"]
+    fields = [*JSON, (b"x-kept", b"1"), *((name, b"1") for name in told)]
+    async with serving(answering({"error": {"message": "no"}}, status=400, headers=fields)) as server:
+        answer = await server.ask({})
+    assert answer.header("x-kept") == "1"
+    assert {name.encode() for name, _ in answer.headers}.isdisjoint(told)
+
+
 class Explaining(Counting):
     def explain(self, error: BaseException) -> ErrorInfo | None:
         body = json.dumps({"error": {"message": str(error), "type": "BadRequestError", "code": 400}}).encode()

@@ -17,7 +17,10 @@ from lastword_shim.protocol.wire import MESSAGES, Headers
 _OWN_HEADERS: Final = frozenset({
     b"x-request-id", b"x-should-retry", b"retry-after", b"retry-after-ms",
 })  # fmt: skip
-_BODY_HEADERS: Final = frozenset({b"content-length", b"content-type", b"content-encoding", b"transfer-encoding"})
+_BODY_HEADERS: Final = frozenset({
+    b"content-length", b"content-type", b"content-encoding", b"transfer-encoding", b"content-range", b"content-md5",
+    b"content-digest", b"repr-digest", b"digest", b"etag", b"last-modified",
+})  # fmt: skip
 _ANTHROPIC_ID: Final = b"request-id"
 
 
