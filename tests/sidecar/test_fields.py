@@ -37,6 +37,11 @@ def test_what_is_about_one_connection_stays_there() -> None:
     assert set(given) - own == {"host", "authorization", "x-request-id"}
 
 
+def test_what_the_middleware_adds_cannot_be_taken_out() -> None:
+    given = inwards(("connection", "x-request-id, x-own"), ("x-request-id", "ours"), ("x-own", "1"))
+    assert (given.get("x-request-id"), given.get("x-own")) == ("ours", None)
+
+
 def test_who_asked_is_told_and_appended() -> None:
     """As the next of a list; what a proxy in front has said of scheme and host stands."""
     given = inwards(

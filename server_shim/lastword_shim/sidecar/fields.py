@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from typing import Final
 
 from lastword_shim.admission.refusals import read_deadline
@@ -16,6 +16,8 @@ _OF_ONE_HOP: Final = frozenset({
 })  # fmt: skip
 # Expect: the server in front has said 100 Continue by the time that a body comes.
 _OUR_OWN: Final = frozenset({b"host", b"content-length", b"expect", b"via", b"x-forwarded-for"})
+# The middleware has put them in: a caller's ``Connection`` takes none of them out again.
+_OF_THE_MIDDLEWARE: Final = frozenset({b"x-request-id", b"accept-encoding", b"traceparent", b"tracestate"})
 _FAMILY: Final = b"lastword-"
 _NAME: Final = _FAMILY + secrets.token_hex(4).encode()
 """What this process calls itself in ``Via``, as no other does: a request that has it already comes in a circle."""
@@ -41,7 +43,7 @@ def inward(scope: Scope, address: Address, body: Headers, *, spent: float = 0.0)
     values = dict(given)
     asked_host, own_host = values.get(b"host", b""), address.authority.encode()
     fields: Headers = [(b"host", own_host if address.secure else asked_host or own_host)]
-    fields += without_hop(given, also=_OUR_OWN)
+    fields += without_hop(given, also=_OUR_OWN, kept=_OF_THE_MIDDLEWARE)
     client = scope.get("client")
     fields += _list(given, b"x-forwarded-for", str(client[0]).encode() if client else b"")
     if b"x-forwarded-proto" not in values:
@@ -62,12 +64,12 @@ def outward(status: int, fields: Headers) -> Headers:
     return without_hop(fields, also=also)
 
 
-def without_hop(fields: Headers, *, also: Iterable[bytes] = ()) -> Headers:
-    """Without the fields that are about one connection, those that ``Connection`` names included."""
+def without_hop(fields: Headers, *, also: Iterable[bytes] = (), kept: Set[bytes] = frozenset()) -> Headers:
+    """Without the fields that are about one connection, those that ``Connection`` names included, but for ``kept``."""
     dropped = {*_OF_ONE_HOP, *also}
     for name, value in fields:
         if name == b"connection":
-            dropped.update(option.strip().lower() for option in value.split(b","))
+            dropped.update({option.strip().lower() for option in value.split(b",")} - kept)
     return [(name, value) for name, value in fields if name not in dropped]
 
 
