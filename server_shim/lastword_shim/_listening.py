@@ -37,6 +37,7 @@ def listen(host: str, port: int) -> socket.socket:
 
 def say_ready(host: str, listener: socket.socket, *, where: TextIO | None) -> None:
     """Write ``ready URL``, for people and for whoever has started the program; to nobody if that is closed."""
+    host = host or listener.getsockname()[0]  # an empty one is all addresses
     shown = f"[{host}]" if ":" in host else host
     if where is not None:  # as Python has it where there is none
         with contextlib.suppress(OSError):
