@@ -233,3 +233,12 @@ async def test_a_whole_stream_is_whole() -> None:
         record = await server.one_record()
     assert answer.events[-1] == "[DONE]"
     assert record["outcome"] == "completed"
+
+
+async def test_a_whole_stream_that_is_cut_after_its_last_word_is_whole() -> None:
+    """The log says so in a line, if at all."""
+    async with upstream(after(EVENTS_HEAD + WORDS)) as engine, sidecar(engine.url) as server:
+        answer = await server.ask({"model": "m", "stream": True})
+        record = await server.one_record()
+    assert answer.events[-1] == "[DONE]"
+    assert (answer.complete, record["outcome"]) == (True, "completed")

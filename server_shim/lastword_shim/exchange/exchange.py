@@ -216,11 +216,14 @@ class Exchange(Standing):
         error: ErrorInfo | None = None
         problem = asyncio.CancelledError() if inner.cancelled() else inner.exception()
         if problem is not None:
-            known = self._core.engine.explain(problem) if self._core.engine is not None else None
-            error = escaped(problem, known, self._in.request_id, secrets=self._in.secrets)
+            error = escaped(problem, self._known(problem), self._in.request_id, secrets=self._in.secrets)
         if self._out.reading is not None:
             return self._out.reading.cut(error)
         return Verdict(error=error or make_error(Code.INTERNAL_SERVER_ERROR, "the application did not answer"))
+
+    def _known(self, problem: BaseException) -> ErrorInfo | None:
+        """What the engine makes of an exception that came out of its application."""
+        return self._core.engine.explain(problem) if self._core.engine is not None else None
 
     # Ending: happens once, on the verdict.
 
@@ -235,7 +238,7 @@ class Exchange(Standing):
             self.life.ended_at = self.life.clock()
             self._record(verdict)
             self._in.entry.leave(answered=True)
-            await let_go(inner, self._hang_up, self._in.request_id, secrets=self._in.secrets)
+            await let_go(inner, self._hang_up, self._in.request_id, secrets=self._in.secrets, explain=self._known)
             return
         inner.add_done_callback(lambda _: self._in.entry.leave())
         if verdict.gone:

@@ -7,8 +7,10 @@ import logging
 from collections.abc import Callable, Coroutine
 from typing import Any, Final, TypeVar
 
+from lastword._classify import ErrorInfo
+from lastword._codes import Code
 from lastword_shim.protocol.private import Secrets
-from lastword_shim.protocol.redact import loggable_traceback
+from lastword_shim.protocol.redact import loggable, loggable_traceback
 
 _T = TypeVar("_T")
 
@@ -56,12 +58,25 @@ async def stop(application: asyncio.Task[None], hang_up: asyncio.Event, request_
         application.exception()  # taken note of: the request has been answered
 
 
-async def let_go(application: asyncio.Task[None], hang_up: asyncio.Event, request_id: str, *, secrets: Secrets) -> None:
-    """Wait for what it does after its answer, which is its own affair; if it asks, the exchange is over (ASGI)."""
+async def let_go(
+    application: asyncio.Task[None],
+    hang_up: asyncio.Event,
+    request_id: str,
+    *,
+    secrets: Secrets,
+    explain: Callable[[BaseException], ErrorInfo | None],
+) -> None:
+    """Wait for what it does after its answer, which is its own affair; if it asks, the exchange is over (ASGI).
+
+    ``explain`` knows of the engine's failures: one that comes after the answer was whole is nobody's loss.
+    """
     await asyncio.wait({application}, timeout=STOP_PATIENCE)
     hang_up.set()
     await asyncio.wait({application})
     problem = None if application.cancelled() else application.exception()
-    if problem is not None:
+    known = None if problem is None else explain(problem)
+    if known is not None and known.code != Code.INTERNAL_SERVER_ERROR:
+        _log.info("request_id=%s after its answer: %s", request_id, loggable(str(problem), secrets))
+    elif problem is not None:
         what, where = type(problem).__name__, loggable_traceback(problem, secrets)
         _log.error("request_id=%s the application raised %s after its answer\n%s", request_id, what, where)
