@@ -79,7 +79,7 @@ async def test_one_that_leaves_an_upload_that_nobody_reads(path: bytes, *, reset
 
 
 async def test_one_that_stays_through_a_long_upload_loses_nothing() -> None:
-    """It is asked whether it is there by an answer of 1xx, which every client of HTTP/1.1 must overlook."""
+    """Part of the answer's first line comes ahead, and the answer is none the worse for it."""
     size, go_on = 20_000_000, asyncio.Event()
 
     async def handler(call: Call) -> None:
@@ -90,11 +90,11 @@ async def test_one_that_stays_through_a_long_upload_loses_nothing() -> None:
     async with upstream(handler, with_body=False) as engine, sidecar(engine.url) as server:
         reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
         writer.write(UPLOAD + b"content-length: %d\r\n\r\n" % size + b"x" * size)
-        await asyncio.sleep(1)
+        await asyncio.sleep(1.5)
         go_on.set()
         async with asyncio.timeout(5):
-            assert await reader.readuntil(b"\r\n\r\n") == b"HTTP/1.1 100 Continue\r\n\r\n"
-            assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 200 ")
+            assert await reader.readexactly(2) == b"HT"
+            assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"TP/1.1 200 ")
             assert await reader.readexactly(8) == b"%d" % size
         writer.close()
 

@@ -14,13 +14,16 @@ from typing import Final
 
 _EVERY: Final = 0.25
 """Seconds between two looks."""
-_PROBES: Final = frozenset({1, 20, 80, 240})
-"""Looks after which something is sent.  Few: there are clients that take no more than five answers of 1xx."""
+_PROBES: Final = frozenset({1, 4, 12, 40, 120, 240, 480, 960, 1920})
+"""Looks after which something is sent."""
 _SIGNS: Final = getattr(select, "POLLRDHUP", 0) | select.POLLHUP | select.POLLERR
 
 
 class HangUp:
-    """Looks for it from `start` to `stop`; ``gone`` is called once, ``probe`` to send something that changes nothing."""
+    """Looks for it from `start` to `stop`; ``gone`` is called once, ``probe`` to send something that changes nothing.
+
+    One request after another: `begin` forgets how often it looked.
+    """
 
     def __init__(self, descriptor: int, gone: Callable[[], None], probe: Callable[[], None]) -> None:
         self._loop = asyncio.get_running_loop()
@@ -31,10 +34,13 @@ class HangUp:
         self._poll = select.poll()
         self._poll.register(descriptor, _SIGNS)
 
+    def begin(self) -> None:
+        """Another request comes."""
+        self._looks = 0
+
     def start(self) -> None:
         """Nothing is read from now on."""
         if self._timer is None:
-            self._looks = 0
             self._timer = self._loop.call_later(_EVERY, self._look)
 
     def stop(self) -> None:

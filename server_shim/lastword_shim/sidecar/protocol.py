@@ -21,7 +21,7 @@ from lastword_shim.sidecar.hangup import HangUp
 from lastword_shim.sidecar.head import RequestHead
 from lastword_shim.sidecar.reader import Reader
 from lastword_shim.sidecar.refused import answer, no_handshake, too_slow
-from lastword_shim.sidecar.served import Served, head_of
+from lastword_shim.sidecar.served import EVERY_ANSWER, Served, head_of
 
 _ENOUGH: Final = 65536
 """Bytes of a body that wait to be read; with so many no more are read."""
@@ -48,6 +48,7 @@ class ServerProtocol(asyncio.Protocol):
         self._closing: Closing | None = None
         self._hang_up: HangUp | None = None
         self._paused = False
+        self._ahead = 0  # bytes of an answer that have left before anybody knew it
         self._writable = asyncio.Event()
         self._writable.set()
         self._current: Served | None = None
@@ -101,6 +102,8 @@ class ServerProtocol(asyncio.Protocol):
         """A request comes."""
         served = Served(self, head.scope, keep_alive=head.keep_alive, expects=head.expects)
         self._receiving = served
+        if self._hang_up is not None:
+            self._hang_up.begin()
         if self._current is None:
             self._start(served)
         else:
@@ -152,8 +155,9 @@ class ServerProtocol(asyncio.Protocol):
         return not self._writable.is_set()
 
     def write(self, data: bytes) -> None:
-        """Send."""
-        self._transport.write(data)
+        """Send; what has left ahead of it is the begin of it."""
+        ahead, self._ahead = self._ahead, 0
+        self._transport.write(data[ahead:] if ahead else data)
 
     async def drain(self) -> None:
         """Wait while the client does not read."""
@@ -234,10 +238,11 @@ class ServerProtocol(asyncio.Protocol):
         self._wait_on()
 
     def _probe(self) -> None:
-        """Say what means nothing, in the middle of an upload."""
+        """In the middle of an upload, begin the answer's first line: its next byte is the same whatever will be said."""
         current = self._current
-        if current is not None and current is self._receiving and not current.begun and current.is_current:
-            self.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+        if current is not None and current is self._receiving and not current.begun and self._ahead < len(EVERY_ANSWER):
+            self._transport.write(EVERY_ANSWER[self._ahead : self._ahead + 1])
+            self._ahead += 1
 
     def _end(self) -> None:
         self._queue.clear()

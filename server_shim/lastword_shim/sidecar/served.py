@@ -18,6 +18,8 @@ from lastword_shim.sidecar.refused import answer
 OVER: Final = "lastword.over"
 """Where the scope has an event that is set once no more of the request comes: its client has left, or its body is none.
 For whoever waits for something else than the next part of it."""
+EVERY_ANSWER: Final = b"HTTP/1.1 "
+"""What every answer begins with."""
 _NO_NAME: Final = re.compile(rb'[\x00-\x20\x7f()<>@,;:\[\]={}"\\]')
 _NO_VALUE: Final = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
 _BODILESS: Final = frozenset({204, 304})
@@ -49,7 +51,7 @@ class Wire(Protocol):
 
 def head_of(status: int, fields: Headers) -> bytes:
     """The head of an answer.  Raises ``ValueError`` where a field cannot be sent."""
-    lines = [b"HTTP/1.1 %d %b\r\n" % (status, _PHRASES.get(status, b""))]
+    lines = [EVERY_ANSWER + b"%d %b\r\n" % (status, _PHRASES.get(status, b""))]
     for name, value in fields:
         if not name or _NO_NAME.search(name) or _NO_VALUE.search(value):
             raise ValueError("a field of the answer cannot be sent as it is")
@@ -82,7 +84,7 @@ class Served:
 
     @property
     def is_current(self) -> bool:
-        """Whether its client knows of chunks, and of answers of 1xx."""
+        """Whether its client knows of chunks."""
         return bool(self.scope["http_version"] == "1.1")
 
     # What the connection tells.
@@ -142,7 +144,7 @@ class Served:
         """ASGI's.  Raises ``Refusal`` once the rest of the body cannot come."""
         if self._expects and not (self._body or self.whole or self.begun or self._gone):
             self._expects = False
-            self._wire.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+            self._wire.write(EVERY_ANSWER + b"100 Continue\r\n\r\n")
         while not (self._gone or self.complete):
             if self._fault is not None:
                 raise self._fault
