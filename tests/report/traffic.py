@@ -69,8 +69,8 @@ class Caller:
         started, wall, told = time.monotonic(), datetime.now(UTC), b""
         word: str | None = "stream_incomplete"
         try:
-            async with asyncio.timeout(patience):
-                async with self._server.connect(body, path=PATH, headers=headers) as (reader, _):
+            async with self._server.connect(body, path=PATH, headers=headers) as (reader, _):
+                async with asyncio.timeout(patience):  # from here on: what is never sent leaves the server no record
                     while part := await reader.read(65536):
                         told += part
             word = _last_word(told)
