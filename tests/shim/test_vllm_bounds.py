@@ -76,7 +76,7 @@ async def test_the_start_line_tells_what_vllm_bounds_itself(
     assert told in line
     assert level == (logging.WARNING if warns else logging.INFO)
     if not told:
-        assert "vLLM" not in line.replace("VllmEngine", "")
+        assert "vLLM" not in line.replace("engine: vLLM", "")
 
 
 @pytest.mark.parametrize(

@@ -81,7 +81,7 @@ def shim(
     settings: Annotated[
         bool,
         typer.Option(
-            "--settings", metavar="", callback=_show_settings, is_eager=True, help="Explain them all, and end."
+            "--settings", metavar="", callback=_show_settings, is_eager=True, help="Explain all settings, and end."
         ),
     ] = False,
     until_stdin_closes: Annotated[bool, typer.Option("--until-stdin-closes", hidden=True)] = False,
@@ -96,10 +96,9 @@ def shim(
     [bold]Another[/bold]: LASTWORD_IDLE_TIMEOUT=30 lastword shim --upstream http://127.0.0.1:8000 --host 0.0.0.0 --port 80
 
     Once it takes requests, it prints "ready URL". An upstream that does not answer yet is named in the log.
-    The first Ctrl-C or SIGTERM drains: new requests are refused, open ones may finish. The second ends it at once.
+    The first Ctrl-C, SIGTERM or SIGHUP drains: new requests are refused, open ones may finish. The second ends it at once.
 
-    [bold]Exit status[/bold]: 0 stopped in order, 1 --check found the upstream unwell, 2 it could not start; 130 Ctrl-C
-    before it was ready, or twice; 143 a second SIGTERM.
+    [bold]Exit status[/bold]: 0 stopped in order, 1 --check found it unwell, 2 no start, 130 Ctrl-C early or twice.
     """
     try:
         from lastword_shim.sidecar.serve import Service, StartError, check_only, run
