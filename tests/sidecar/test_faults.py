@@ -95,6 +95,19 @@ async def test_before_an_answer(name: str, stream: bool) -> None:
     assert len(engine.calls) == 1, "nothing is sent twice"
 
 
+async def test_an_upstream_that_closes_whatever_is_idle_is_still_there() -> None:
+    async def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(reader.read(1), 0.02)
+        writer.close()
+
+    async with await asyncio.start_server(accept, "127.0.0.1", 0) as engine:
+        port = engine.sockets[0].getsockname()[1]
+        async with sidecar(f"http://127.0.0.1:{port}") as server:
+            answer = await server.ask({"model": "m"}, timeout=3)
+    assert (answer.status, answer.error["code"]) == (502, "bad_gateway")
+
+
 @pytest.mark.parametrize("name", DURING)
 async def test_in_a_stream(name: str) -> None:
     """What came has left, then the one error event."""

@@ -56,24 +56,25 @@ class Health:
                     await self.look()
 
     async def is_gone(self) -> bool:
-        """Whether nothing listens there any more, or nothing that keeps a connection, right now.
+        """Whether nothing listens there any more, right now.
 
-        Only that it is refused tells: what else keeps from connecting may be our own want of descriptors.
+        Only that it is refused tells: what closes a connection at once listens all the same, and what else keeps from
+        connecting may be our own want of descriptors.
 
         Raises:
             UpstreamError: that cannot be seen.
         """
         try:
             connection = await self._pool.open()
-        except Refused:
-            stays = False
-        else:
             # A process that dies closes its connections first and its listener a moment later.
             stays = await connection.stays(_DYING)
             connection.close()
-        if not stays:
+            if not stays:
+                (await self._pool.open()).close()
+        except Refused:
             self.heard(reachable=False)
-        return not stays
+            return True
+        return False
 
     def close(self) -> None:
         """Look no more."""
