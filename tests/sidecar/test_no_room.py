@@ -40,16 +40,21 @@ async def fine(call: Call) -> None:
     await call.send(plain())
 
 
-async def test_a_look_that_could_not_be_had_changes_nothing() -> None:
+@pytest.mark.parametrize(
+    ("host", "words"),
+    [("127.0.0.1", "OSError: [Errno 24] Too many open files"), ("localhost", "no descriptor is left; ")],
+)
+async def test_a_look_that_could_not_be_had_changes_nothing(host: str, words: str) -> None:
+    """A name cannot even be looked up then."""
     async with upstream(fine) as engine:
-        health = Health(Pool(Address.parse(engine.url), connect_timeout=3, keep_alive=4))
+        health = Health(Pool(Address("http", host, engine.port), connect_timeout=3, keep_alive=4))
         await health.look()
         with no_descriptor_left():
             with pytest.raises(NoRoom):
                 await health.is_gone()
             await health.look()
         assert health.condition is None
-        assert "could not be asked: OSError: [Errno 24] Too many open files" in health.said
+        assert f"could not be asked: {words}" in health.said
         assert not await health.is_gone()
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import errno
 import re
 import secrets
+import socket
 import ssl
 from typing import ClassVar, Final
 
@@ -111,7 +112,16 @@ def failure_of(error: Exception, *, connecting: bool) -> UpstreamError:
         return NoRoom(text)
     if isinstance(error, TimeoutError) and error.errno is None:  # ours; the system's has a number
         return ConnectTimedOut("no connection in the time for it")
-    return CannotConnect(text)
+    return CannotConnect(text) if _a_descriptor_is_left() else NoRoom(f"no descriptor is left; {text}")
+
+
+def _a_descriptor_is_left() -> bool:
+    """Who looks a name up without one says that it is not known, or busy."""
+    try:
+        socket.socket().close()
+    except OSError:
+        return False
+    return True
 
 
 def _numbers(error: Exception) -> set[int]:
