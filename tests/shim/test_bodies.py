@@ -206,12 +206,15 @@ UPGRADE = {"connection": "Upgrade, HTTP2-Settings", "upgrade": "h2c", "http2-set
 
 @pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/embeddings", TRANSCRIPTIONS, "/tokenize"])
 @pytest.mark.parametrize("promise", [(b"content-length", b"20"), (b"transfer-encoding", b"chunked")])
-async def test_a_body_lost_in_an_upgrade_is_told_with_the_remedy(path: str, promise: tuple[bytes, bytes]) -> None:
+@pytest.mark.parametrize("wish", ["h2c", "foo", "TLS/1.0"])
+async def test_a_body_lost_in_an_upgrade_is_told_with_the_remedy(
+    path: str, promise: tuple[bytes, bytes], wish: str
+) -> None:
     """As uvicorn with httptools hands it over: the head's promise and nothing of the body."""
     shim = Shim(Counting(), settings=Settings())
     sent: list[Message] = []
     records: list[dict[str, Any]] = []
-    fields = [(name.encode(), value.encode()) for name, value in UPGRADE.items()]
+    fields = [(name.encode(), value.encode()) for name, value in {**UPGRADE, "upgrade": wish}.items()]
     scope: Scope = {
         "type": "http", "method": "POST", "path": path, "query_string": b"", "root_path": "",
         "headers": [*fields, promise, (b"content-type", b"application/json")],
