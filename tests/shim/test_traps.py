@@ -110,6 +110,9 @@ async def test_a_finish_reason_that_is_no_word_is_not_recorded() -> None:
     """It might be anything."""
     _, record = await answered(ENDINGS["finish_reason"])
     assert record["finish_reasons"] == ["unreadable"]
+    keyed = streaming(chunk("a", finish=OWN_KEY), b"data: [DONE]\n\n")
+    _, record = await answered(keyed, headers={"authorization": f"Bearer {OWN_KEY}"})
+    assert record["finish_reasons"] == ["unreadable"]
 
 
 @pytest.mark.parametrize("request_id", ["a b", "x" * 129, "<script>", "../../etc", "ü", "a\tb", "", "a,b"])

@@ -280,7 +280,9 @@ class Exchange(Standing):
         if error is None and life.gone_at is not None:
             error = make_error(Code.CLIENT_DISCONNECTED, CODES[Code.CLIENT_DISCONNECTED].brief)
         if reading is not None:
-            life.finish_reasons = {index: word and as_word(word) for index, word in reading.finish_reasons.items()}
+            own = self._ticket.secrets
+            words = reading.finish_reasons.items()
+            life.finish_reasons = {index: word and as_word(own.without_keys(word)) for index, word in words}
             life.usage = reading.usage
             read_stated(self._ticket, reading.extras)
         self._in.entry.learn(life.prompt_tokens)
