@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import select
 import socket
 import struct
 import time
@@ -53,10 +54,12 @@ async def cancelled(server: Server, within: float) -> None:
 @pytest.mark.parametrize("path", [b"/v1/audio/transcriptions", b"/v1/files", b"/metrics"])
 @pytest.mark.parametrize("reset", [False, True], ids=["closes", "resets"])
 async def test_one_that_leaves_an_upload_that_nobody_reads(path: bytes, *, reset: bool) -> None:
-    """The end of what it sent cannot be read, and is not needed to see that it has gone."""
+    """The end of what it sent cannot be read, and is not needed to see that it has gone; the upstream sees it likewise."""
     reached, go_on = asyncio.Event(), asyncio.Event()
+    ended = select.poll()  # of its end and of errors a socket always tells
 
     async def handler(call: Call) -> None:
+        ended.register(call.writer.get_extra_info("socket").fileno(), 0)
         reached.set()
         await go_on.wait()
         call.reset()
@@ -74,6 +77,8 @@ async def test_one_that_leaves_an_upload_that_nobody_reads(path: bytes, *, reset
             await cancelled(server, 2)
         async with asyncio.timeout(2):
             while server.uvicorn.server_state.connections or server.uvicorn.server_state.tasks:
+                await asyncio.sleep(0.01)
+            while not ended.poll(0):
                 await asyncio.sleep(0.01)
         go_on.set()
 

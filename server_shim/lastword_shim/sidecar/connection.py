@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import select
 import socket
+import struct
 from collections.abc import Callable
 from typing import Any, Final, cast
 
 from lastword_shim.sidecar.failures import Broken, UpstreamError, failure_of
 from lastword_shim.sidecar.http1 import Head, Http1
+from lastword_shim.sidecar.keepalive import watch_peer
 
 ENOUGH: Final = 65536
 """Bytes of an answer that wait for the caller; with so many the upstream is read no further."""
@@ -90,8 +92,11 @@ class Connection(asyncio.Protocol):
         self._wake()
 
     def close(self) -> None:
-        """Close it at once, whatever is going on."""
+        """Close it at once, whatever is going on; in the middle of a request so that the upstream hears of it at once."""
         self.fail(Broken("closed by ourselves"))
+        if self._http is not None and self._stands:  # the end would else wait behind what it has not read yet
+            found: Any = self._transport.get_extra_info("socket")
+            found.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self._transport.abort()
 
     async def stays(self, seconds: float) -> bool:
@@ -110,10 +115,7 @@ class Connection(asyncio.Protocol):
         self._transport = cast("asyncio.Transport", transport)  # uvloop's is none by its class
         self._open = True
         found: Any = transport.get_extra_info("socket")
-        found.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        for option, seconds in (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3)):
-            if hasattr(socket, option):  # a host that vanishes without a word is noticed after a minute
-                found.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), seconds)
+        watch_peer(found)
         self._poll.register(found.fileno(), select.POLLIN)
 
     def data_received(self, data: bytes) -> None:
