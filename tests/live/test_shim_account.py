@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from tests.live.asking import CHAT, LONG, ask, chat, connected, started
+from tests.live.asking import CHAT, LONG, Asking, ask, chat, connected, frozen, started
 from tests.live.conftest import StartVllm
 from tests.live.vllm_server import VllmServer
 from tests.shim.otlp import Receiver, receiving
@@ -36,13 +36,13 @@ def idle(request: pytest.FixtureRequest) -> None:
 def test_times_are_the_engines_own(vllm: VllmServer, stream: bool) -> None:
     """Of the ninth of nine where eight have a place: its queue is the engine's, and so is its generation, to the millisecond."""
     ask(vllm, chat(max_tokens=2))  # so that the sums are there
-    before = clock(vllm)
-    eight = started(vllm, stream=True, n=8, max_tokens=300, min_tokens=300)
+    eight = started(vllm, stream=True, n=8, max_tokens=900, min_tokens=900)
     request_id = f"ninth-{stream}"
-    answer = ask(
-        vllm, {**LONG, "max_tokens": 60, "min_tokens": 60, "stream": stream}, headers={"x-request-id": request_id}
-    )
-    assert answer.status == 200
+    body = {**LONG, "max_tokens": 60, "min_tokens": 60, "stream": stream}
+    with frozen(vllm):  # so that the eight are still there when it comes
+        ninth = Asking(vllm, body, headers={"x-request-id": request_id})
+        time.sleep(0.5)
+    assert ninth.wait().status == 200
     eight.wait()
     (record,) = vllm.wait_records(request_id=request_id)
     conforms(record, "record")
@@ -52,7 +52,7 @@ def test_times_are_the_engines_own(vllm: VllmServer, stream: bool) -> None:
     alone = f"alone-{stream}"
     vllm.wait_idle()
     before = clock(vllm)
-    ask(vllm, {**LONG, "max_tokens": 60, "min_tokens": 60, "stream": stream}, headers={"x-request-id": alone})
+    ask(vllm, body, headers={"x-request-id": alone})
     (record,) = vllm.wait_records(request_id=alone)
     vllm.wait_for(lambda: clock(vllm)["decode"] > before["decode"], "vLLM's own measurement")
     after = clock(vllm)

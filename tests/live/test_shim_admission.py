@@ -16,7 +16,6 @@ from tests.live.vllm_server import VllmServer
 from tests.shim.wire import Answer, conforms
 
 WAITING = "vllm:num_requests_waiting"
-RUNNING = "vllm:num_requests_running"
 SHORT: dict[str, Any] = {"model": "m", "prompt": "hi", "max_tokens": 4, "ignore_eos": True}
 
 
@@ -146,8 +145,9 @@ def test_a_deadline_that_passes_while_generating_frees_the_place(
     bounded: VllmServer, many: Callable[..., Future[Answer]], stream: bool
 ) -> None:
     """Eight that generate or wait in vLLM and run out of time; the ninth, in line behind them, is served then."""
-    late = [many(bounded, {**LONG, "stream": stream}, headers={"request-timeout-ms": "2000"}) for _ in range(8)]
-    bounded.wait_for(lambda: bounded.metric(RUNNING) + bounded.metric(WAITING) == 8, "eight at the engine", 20)
+    late = [many(bounded, {**LONG, "stream": stream}, headers={"request-timeout-ms": "3000"}) for _ in range(8)]
+    taken = "/lastword/requests?state=queued&state=generating"
+    bounded.wait_for(lambda: json.loads(bounded.get(taken)[1])["total"] == 8, "eight at the engine", 20)
     assert ask(bounded, SHORT, timeout=15).status == 200
     for answer in [future.result() for future in late]:
         error = answer.error if answer.status != 200 else answer.event_error
