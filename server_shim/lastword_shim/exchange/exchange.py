@@ -154,13 +154,15 @@ class Exchange(Standing):
                 self._hold = loop.call_later(self._core.settings.hold, self._stop_holding)
         elif message["type"] == "http.response.body" and self._out.reading is not None:
             body = bytes(message.get("body", b""))
-            began = self.life.clock()
-            try:
-                verdict = await self._out.take(body, last=not message.get("more_body", False))
-            except OSError:  # ASGI 2.4's way to say that the client has left
-                self._client_left()
-                return
-            self._timers.written(began, self.life.clock())
+            leaving, verdict = self._out.take(body, last=not message.get("more_body", False))
+            if leaving:
+                began = self.life.clock()
+                try:
+                    await self._out.leave(leaving)
+                except OSError:  # ASGI 2.4's way to say that the client has left
+                    self._client_left()
+                    return
+                self._timers.written(began, self.life.clock())
             if verdict is not None:
                 self._decide(verdict)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, MutableMapping
+from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any, Final
 
 from lastword._classify import ErrorInfo, make_error
@@ -66,22 +66,24 @@ class Outbound:
                 self._inflating = Inflating(encoding)
             self._headers = [(name, value) for name, value in self._headers if name.lower() not in _FRAMING]
 
-    async def take(self, body: bytes, *, last: bool) -> Verdict | None:
-        """Read part of the application's body, and pass on what may leave."""
+    def take(self, body: bytes, *, last: bool) -> tuple[bytes, Verdict | None]:
+        """Read part of the application's body: what may leave of it, and the verdict once there is one."""
         assert self.reading is not None
         if self._inflating is not None:
             try:
                 body = self._inflating.feed(body)
             except Unreadable as error:
-                return self.reading.cut(make_error(Code.MALFORMED_RESPONSE, f"the answer cannot be read: {error}"))
-        leaving, verdict = self.reading.feed(body, last=last)
-        if leaving:
-            await self._gate.write(leaving, status=self._status, headers=self._success_headers)
-        return verdict
+                said = f"the answer cannot be read: {error}"
+                return b"", self.reading.cut(make_error(Code.MALFORMED_RESPONSE, said))
+        return self.reading.feed(body, last=last)
+
+    def leave(self, body: bytes) -> Awaitable[None]:
+        """Send what may leave."""
+        return self._gate.write(body, status=self._status, headers=self._success_headers)
 
     async def stop_holding(self) -> None:
         """Let the status line out: the client may wait for it, and no event has come to tell another."""
-        await self._gate.write(b"", status=self._status, headers=self._success_headers)
+        await self.leave(b"")
 
     async def succeed(self, last: bytes) -> None:
         """End as the application wished."""

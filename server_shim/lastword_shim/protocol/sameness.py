@@ -16,6 +16,8 @@ from typing import Any, Final
 _INSIDE: Final = rb'(?>[^"\\\x00-\x1f]+|\\["\\/bfnrt]|\\u[0-9a-fA-F]{4})*'
 _TEXT: Final = re.compile(rb'"(?:content|text)"\s*:\s*"(' + _INSIDE + rb')"')
 _IS_INSIDE: Final = re.compile(_INSIDE)
+_PLAIN: Final = bytes(range(0x20, 0x7F)).translate(None, b'"\\')
+"""What stands for itself in a JSON string; most texts have nothing else, and that is seen sooner."""
 _LONGEST: Final = 64 * 1024
 _UNUSED: Final = 4
 """Patterns in a row that nothing was the same as; then this stream's events differ in more than their text."""
@@ -34,11 +36,13 @@ class Sameness:
         head, tail = self._head, self._tail
         if not head or not body.startswith(head) or not body.endswith(tail) or len(body) > _LONGEST:
             return None
-        inside = _IS_INSIDE.match(body, len(head))
-        if inside is None or inside.end() + len(tail) != len(body):
+        if len(body) < len(head) + len(tail):
+            return None
+        inside = body[len(head) : len(body) - len(tail)]
+        if inside.translate(None, _PLAIN) and not _IS_INSIDE.fullmatch(inside):
             return None
         self._unused = 0
-        return inside[0]
+        return inside
 
     def forget(self) -> None:
         """What came last was something else."""
