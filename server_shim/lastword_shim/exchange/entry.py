@@ -31,11 +31,6 @@ class Entry:
         self._place: Place | None = None
         self._gives_back = False
 
-    @property
-    def has_place(self) -> bool:
-        """Whether it has a place at the engine; False again once it has given it back."""
-        return self._place is not None and self._place.granted.done()
-
     def check(self) -> None:
         """Before its body is read.
 

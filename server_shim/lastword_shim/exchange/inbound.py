@@ -78,11 +78,6 @@ class Inbound:
         """Whether it makes the engine work, for a generation or for something else."""
         return self.ask.works
 
-    @property
-    def has_place(self) -> bool:
-        """Whether it has a place at the engine; False again once it has given it back."""
-        return self.entry.has_place
-
     def inward_scope(self) -> Scope:
         """The scope for the application: with our id, and without what could send a body past us or hide it from us.
 

@@ -31,11 +31,6 @@ class Standing:
         return not self._decided.done()
 
     @property
-    def is_queued(self) -> bool:
-        """Whether the engine has it and has made no token yet."""
-        return self.is_open and self._in.has_place and self.life.first_token_at is None
-
-    @property
     def is_blocked(self) -> bool:
         """Whether a write waits for its client, so that it waits for nobody else."""
         return self._out.busy
