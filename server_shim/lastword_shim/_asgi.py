@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import secrets
 import sys
 from typing import Final
 
@@ -15,9 +14,8 @@ from lastword_shim.admission.refusals import shutting_down
 from lastword_shim.endpoints.routes import ROOT, Endpoints
 from lastword_shim.engine import Engine
 from lastword_shim.exchange.exchange import Exchange
-from lastword_shim.protocol.endings import error_response
 from lastword_shim.protocol.routes import LEFT_ALONE, PROBES
-from lastword_shim.protocol.settling import Context, settle
+from lastword_shim.protocol.settling import answer_alone
 from lastword_shim.protocol.wire import App, Receive, Scope, Send, path_of
 
 _log: Final = logging.getLogger("lastword_shim")
@@ -81,8 +79,7 @@ class Shim:
         path = path_of(scope)
         if path in PROBES:
             if core.drain.draining:  # balancers should go elsewhere now
-                error, status = settle(shutting_down(), Context(secrets.token_hex(16), 1, draining=True))
-                headers, body = error_response(error, ())
+                status, headers, body = answer_alone(shutting_down(), draining=True)
                 await send({"type": "http.response.start", "status": status, "headers": headers})
                 await send({"type": "http.response.body", "body": body, "more_body": False})
             else:

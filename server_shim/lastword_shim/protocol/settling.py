@@ -6,14 +6,17 @@ import json
 import logging
 import math
 import re
+import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from lastword._classify import ErrorInfo, make_error
 from lastword._codes import CODES, Category, Code, RetryRule
+from lastword_shim.protocol.endings import error_response
 from lastword_shim.protocol.private import Secrets
 from lastword_shim.protocol.redact import NOTHING, loggable, loggable_traceback, scrub
+from lastword_shim.protocol.wire import Headers
 
 _NAME: Final = re.compile(r"[\w.-]{1,64}")
 _NUMBER: Final = re.compile(r"(?<![\w.-])-?(?:0|[1-9]\d{0,17})(?:\.\d{1,17})?(?![\w.]*\w)")  # and not part of a name
@@ -51,6 +54,13 @@ class Context:
     overload_status: int = 503
     secrets: Secrets = NOTHING
     """What the caller sent: its keys are said to nobody, whoever repeats them, and its text not to the log."""
+
+
+def answer_alone(info: ErrorInfo, *, draining: bool = False) -> tuple[int, Headers, bytes]:
+    """Status, fields and body for a request that has no exchange; it gets an id of its own."""
+    error, status = settle(info, Context(secrets.token_hex(16), 1, draining=draining))
+    fields, body = error_response(error, ())
+    return status, fields, body
 
 
 def settle(info: ErrorInfo, context: Context) -> tuple[ErrorInfo, int]:

@@ -1,4 +1,4 @@
-"""What can go wrong between the sidecar and its upstream, what each exception from below means, and how it is told.
+"""What can go wrong between the sidecar and its upstream, and what each exception from below means.
 
 `failure_of` is the only place where exceptions of the network, of TLS and of the HTTP library are understood.
 """
@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import errno
 import re
-import secrets
 import socket
 import ssl
 from typing import ClassVar, Final
@@ -16,9 +15,6 @@ import h11
 
 from lastword._classify import ErrorInfo, make_error
 from lastword._codes import CODES, Code
-from lastword_shim.protocol.endings import error_response
-from lastword_shim.protocol.settling import Context, settle
-from lastword_shim.protocol.wire import Headers
 
 # Not the upstream's fault: this process or machine has no descriptor, port or memory left.
 _NO_ROOM: Final = frozenset({
@@ -128,10 +124,3 @@ def _numbers(error: Exception) -> set[int]:
     """The system's, of a connection that was tried at several addresses of a name all of them: there they are text."""
     said = {int(number) for number in _NUMBERED.findall(str(error))}
     return said | {error.errno} if isinstance(error, OSError) and error.errno is not None else said
-
-
-def error_answer(info: ErrorInfo) -> tuple[int, Headers, bytes]:
-    """Status, fields and body of an error on a route that the middleware leaves alone."""
-    settled, status = settle(info, Context(secrets.token_hex(16), 1))
-    fields, body = error_response(settled, ())
-    return status, fields, body

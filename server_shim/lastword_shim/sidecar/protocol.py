@@ -16,11 +16,12 @@ import uvicorn
 from uvicorn.server import ServerState
 
 from lastword._classify import ErrorInfo
+from lastword_shim.protocol.settling import answer_alone
 from lastword_shim.sidecar.clock import BODY, HEAD, IDLE, NOTHING, TIMES, Clock, Closing
 from lastword_shim.sidecar.hangup import HangUp
 from lastword_shim.sidecar.head import RequestHead
 from lastword_shim.sidecar.reader import Reader
-from lastword_shim.sidecar.refused import answer, no_handshake, too_slow
+from lastword_shim.sidecar.refused import no_handshake, too_slow
 from lastword_shim.sidecar.served import EVERY_ANSWER, Served, head_of
 
 _ENOUGH: Final = 65536
@@ -202,7 +203,7 @@ class ServerProtocol(asyncio.Protocol):
         task.add_done_callback(self._server.tasks.discard)
 
     def _say(self, error: ErrorInfo) -> None:
-        status, fields, body = answer(error)
+        status, fields, body = answer_alone(error)
         self.write(head_of(status, [*fields, (b"connection", b"close")]) + body)
         self._end()
 

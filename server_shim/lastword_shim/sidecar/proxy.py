@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from lastword_shim.protocol.settling import answer_alone
 from lastword_shim.protocol.wire import Receive, Scope, Send
-from lastword_shim.sidecar.failures import Broken, CannotConnect, Gone, UpstreamError, error_answer
+from lastword_shim.sidecar.failures import Broken, CannotConnect, Gone, UpstreamError
 from lastword_shim.sidecar.health import Health
 from lastword_shim.sidecar.passage import Passage
 from lastword_shim.sidecar.pool import Pool
@@ -35,7 +36,7 @@ class Proxy:
             if passage.ticket is not None:
                 raise told from error
             if not passage.answering:
-                status, fields, body = error_answer(told.info())
+                status, fields, body = answer_alone(told.info())
                 await send({"type": "http.response.start", "status": status, "headers": fields})
                 await send({"type": "http.response.body", "body": body})
         else:

@@ -1,15 +1,11 @@
-"""What the sidecar says by itself of a request that cannot be read, and how it is put into an answer."""
+"""What the sidecar says by itself of a request that cannot be read."""
 
 from __future__ import annotations
 
-import secrets
 from typing import Final
 
 from lastword._classify import ErrorInfo, make_error
 from lastword._codes import Code
-from lastword_shim.protocol.endings import error_response
-from lastword_shim.protocol.settling import Context, settle
-from lastword_shim.protocol.wire import Headers
 
 _REMEDY: Final = "Let the client, or the proxy before it, frame its requests as the standard says (RFC9112)"
 
@@ -39,13 +35,6 @@ def too_long(what: str, limit: int) -> ErrorInfo:
     """More than ``limit`` bytes of a head without an end, or of a body's framing and trailers."""
     message = f"The {what} of the request goes on after {limit} bytes; this server takes no larger one."
     return make_error(Code.REQUEST_TOO_LARGE, message, origin="shim", details={"max_bytes": limit})
-
-
-def answer(error: ErrorInfo) -> tuple[int, Headers, bytes]:
-    """Status, fields and body of a request that has no exchange; it gets an id of its own."""
-    settled, status = settle(error, Context(secrets.token_hex(16), 1))
-    fields, body = error_response(settled, ())
-    return status, fields, body
 
 
 def _invalid(message: str, param: str | None = None) -> ErrorInfo:

@@ -11,9 +11,8 @@ from lastword._classify import ErrorInfo, make_error
 from lastword._codes import CODES, Code
 from lastword_shim.admission.refusals import Refusal
 from lastword_shim.protocol.redact import NOTHING
-from lastword_shim.protocol.settling import unexpected
+from lastword_shim.protocol.settling import answer_alone, unexpected
 from lastword_shim.protocol.wire import App, Headers, Message, Scope
-from lastword_shim.sidecar.refused import answer
 
 OVER: Final = "lastword.over"
 """Where the scope has an event that is set once no more of the request comes: its client has left, or its body is none.
@@ -136,7 +135,7 @@ class Served:
         if error is None and self._fault is not None:
             error = self._fault.error
         code = Code.INTERNAL_SERVER_ERROR
-        status, fields, body = answer(error or make_error(code, CODES[code].brief, origin="shim"))
+        status, fields, body = answer_alone(error or make_error(code, CODES[code].brief, origin="shim"))
         await self.send({"type": "http.response.start", "status": status, "headers": fields})
         await self.send({"type": "http.response.body", "body": body})
 

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from lastword._classify import make_error
 from lastword._codes import Code
+from lastword_shim.protocol.settling import answer_alone
 from lastword_shim.protocol.wire import Headers, Message, Receive, Scope, Send
-from lastword_shim.sidecar.failures import UpstreamError, error_answer, failure_of
+from lastword_shim.sidecar.failures import UpstreamError, failure_of
 from lastword_shim.sidecar.fields import inward, without_hop
 from lastword_shim.sidecar.pool import Pool
 
@@ -38,7 +39,7 @@ async def relay(pool: Pool, scope: Scope, receive: Receive, send: Send) -> None:
         if connecting.done():  # else the client has left: before it is accepted it has nothing else to say
             await _between(connecting.result(), first, receive, send)
     except UpstreamError as error:
-        await _refuse(scope, send, *error_answer(error.info()))
+        await _refuse(scope, send, *answer_alone(error.info()))
     except _Refused as refused:
         await _refuse(scope, send, refused.status, refused.fields, refused.body)
     finally:
@@ -75,7 +76,7 @@ async def _connect(pool: Pool, scope: Scope) -> ClientConnection:
         from websockets.typing import Subprotocol
     except ModuleNotFoundError:
         message = "WebSockets are not passed on here: the sidecar was installed without the package for it."
-        raise _Refused(*error_answer(make_error(Code.NOT_IMPLEMENTED, message, origin="shim"))) from None
+        raise _Refused(*answer_alone(make_error(Code.NOT_IMPLEMENTED, message, origin="shim"))) from None
     address = pool.address
     uri = f"{'wss' if address.secure else 'ws'}://{address.authority}{address.target(scope).decode('latin-1')}"
     fields = [(n, v) for n, v in inward(scope, address, []) if n not in _HANDSHAKE]
