@@ -9,8 +9,9 @@ PY := .venv/bin/python
 DEMO_VENV := $(if $(wildcard .venv/.complete.json),.venv,.venv-demo)
 DEV_PARTS := --extra sidecar --extra otel --extra conformance --group test --group lint
 DEMO_PARTS := $(if $(filter .venv,$(DEMO_VENV)),$(DEV_PARTS),--extra sidecar --extra conformance)
-# In one process and with nothing beside it, since coverage is counted or times are short; of the others' time half is waiting.
-GATED := tests/unit tests/sdk tests/conformance/test_lastword.py
+# Half of the tests' time is waiting, so they run side by side; those that measure short times have a round with nothing heavy beside them.
+SPREAD := --numprocesses 3 --dist loadfile --no-loadscope-reorder
+SHORT := tests/sdk tests/conformance/test_lastword.py
 FIND_PYTHON = python=$$(scripts/environment/find_python) || exit 1
 
 # Live tests measure time on real servers; nothing may run beside them.
@@ -39,9 +40,10 @@ test: venv engine ## the whole suite, real vLLM included (Linux x86-64; first ti
 
 unit: venv ## all tests that need no vLLM, and the coverage gate of the pure core
 	@$(PY) -m coverage erase
-	$(PY) -m coverage run -m pytest $(GATED)
+	$(PY) -m coverage run -m pytest tests/unit
 	$(PY) -m coverage report
-	$(PY) -m pytest tests --ignore=tests/live $(GATED:%=--ignore=%) --numprocesses 3 --dist loadfile --no-loadscope-reorder
+	$(PY) -m pytest $(SHORT) $(SPREAD)
+	$(PY) -m pytest tests $(patsubst %,--ignore=%,tests/live tests/unit $(SHORT)) $(SPREAD)
 
 live: venv engine ## the tests on real vLLM
 	$(PY) -m pytest tests/live --verbose

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, MutableMapping
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from lastword._classify import ErrorInfo, make_error
 from lastword._codes import Code
@@ -20,18 +20,30 @@ from lastword_shim.protocol.wire import OTHER, Headers, Send, by_name
 _FRAMING: Final = frozenset({b"content-length", b"content-encoding"})
 
 
+class Take(Protocol):
+    """`Reading.feed`, or what unpacks the body for it."""
+
+    def __call__(self, body: bytes, *, last: bool) -> tuple[bytes, Verdict | None]:
+        """What may leave, and the verdict once there is one."""
+
+
 class Outbound:
     """One answer.  ``reading`` is None until the application has begun it."""
+
+    take: Take
+    """Read part of the application's body: what may leave of it, and the verdict once there is one.  Once it has begun."""
+    leave: Callable[[bytes], Awaitable[None]]
+    """Send what may leave."""
 
     def __init__(self, send: Send, ticket: Ticket, *, request_id: str, on_content: Callable[[], None]) -> None:
         self._ticket = ticket
         self._request_id = request_id
         self._on_content = on_content
         self._gate = Gate(send)
+        self.leave = self._gate.write  # these two are called for each chunk: no frame between
         self._headers: Headers = []
         self._status = 200
         self._kind = OTHER
-        self._inflating: Inflating | None = None
         self.reading: Reading | None = None
         self.is_events = False
 
@@ -52,6 +64,7 @@ class Outbound:
 
     def open(self, message: MutableMapping[str, Any], ask: Ask) -> None:
         """The application begins its answer; nothing leaves yet."""
+        self._gate.opening = self._success
         self._status = message["status"]
         self._kind = ask.kind
         self._headers = [(bytes(name), bytes(value)) for name, value in message.get("headers", ())]
@@ -60,26 +73,22 @@ class Outbound:
         self.reading = reading_of(
             ask, self._status, headers, engine_says=self._ticket.finish_reasons, on_content=self._on_content
         )
+        self.take = self.reading.feed
         if not isinstance(self.reading, PassReading):  # what leaves may not be what came
             encoding = headers.get("content-encoding", "")
             if not is_plain(encoding) and self._status < 400:  # of an error's body nothing leaves
-                self._inflating = Inflating(encoding)
+                self.take = self._inflated(Inflating(encoding), self.reading)
             self._headers = [(name, value) for name, value in self._headers if name.lower() not in _FRAMING]
 
-    def take(self, body: bytes, *, last: bool) -> tuple[bytes, Verdict | None]:
-        """Read part of the application's body: what may leave of it, and the verdict once there is one."""
-        assert self.reading is not None
-        if self._inflating is not None:
+    def _inflated(self, inflating: Inflating, reading: Reading) -> Take:
+        def take(body: bytes, *, last: bool) -> tuple[bytes, Verdict | None]:
             try:
-                body = self._inflating.feed(body)
+                return reading.feed(inflating.feed(body), last=last)
             except Unreadable as error:
                 said = f"the answer cannot be read: {error}"
-                return b"", self.reading.cut(make_error(Code.MALFORMED_RESPONSE, said))
-        return self.reading.feed(body, last=last)
+                return b"", reading.cut(make_error(Code.MALFORMED_RESPONSE, said))
 
-    def leave(self, body: bytes) -> Awaitable[None]:
-        """Send what may leave."""
-        return self._gate.write(body, status=self._status, headers=self._success_headers)
+        return take
 
     async def stop_holding(self) -> None:
         """Let the status line out: the client may wait for it, and no event has come to tell another."""
@@ -89,7 +98,7 @@ class Outbound:
         """End as the application wished."""
         if isinstance(self.reading, WholeReading):
             self._headers.append((b"content-length", str(len(last)).encode()))
-        await self._gate.finish(last, status=self._status, headers=self._success_headers)
+        await self._gate.finish(last)
 
     async def fail(self, error: ErrorInfo, status: int, *, kind: str, inner_headers: Headers, patience: float) -> bool:
         """End with an error: as an answer of its own, or as the stream's last event; False if it could not be said.
@@ -100,10 +109,11 @@ class Outbound:
             async with asyncio.timeout(patience):
                 if not self._gate.started:
                     headers, body = error_response(error, inner_headers, kind=kind)
-                    return await self._gate.finish(body, status=status, headers=lambda: headers)
+                    self._gate.opening = lambda: (status, headers)
+                    return await self._gate.finish(body)
                 event = self.reading.ending(error) if self.reading is not None else None
                 if event is not None:
-                    return await self._gate.finish(event, status=self._status, headers=self._success_headers)
+                    return await self._gate.finish(event)
         except (TimeoutError, OSError):  # the client does not read, or has just left
             return False
         finally:
@@ -114,9 +124,9 @@ class Outbound:
         """Let nothing more out."""
         self._gate.close()
 
-    def _success_headers(self) -> Headers:
+    def _success(self) -> tuple[int, Headers]:
         extra: Headers = []
         effective, asked = self._ticket.effective_max_tokens, self._ticket.max_tokens
         if effective is not None and asked is not None and effective < asked:
             extra.append((b"x-lastword-effective-max-tokens", str(effective).encode()))
-        return with_request_id([*self._headers, *extra], self._request_id, kind=self._kind)
+        return self._status, with_request_id([*self._headers, *extra], self._request_id, kind=self._kind)
