@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 from overload.callers import Attempt
@@ -84,8 +85,11 @@ def _count(names: Iterable[str]) -> dict[str, int]:
     return found
 
 
-def own_records(records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """What the shim's own records say of the same: beside the account, and no part of it."""
+def own_records(records: Sequence[Mapping[str, Any]], *, lanes: int) -> dict[str, Any]:
+    """What the shim's own records say of the same: beside the account, and no part of it.
+
+    ``lanes_full``: the share of the time in which requests came that the engine had at least ``lanes`` of them at work.
+    """
     gone = [record for record in records if record["client_disconnected"]]
     return {
         "records": len(records),
@@ -100,4 +104,19 @@ def own_records(records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         "queue_time_ms": _spread(
             [record["queue_time_ms"] for record in records if record["queue_time_ms"] is not None]
         ),
+        "lanes_full": _lanes_full(records, lanes),
     }
+
+
+def _lanes_full(records: Sequence[Mapping[str, Any]], lanes: int) -> float:
+    came = [(datetime.fromisoformat(record["received_at"]).timestamp(), record) for record in records]
+    begun = [(at, record) for at, record in came if record["queue_time_ms"] is not None]
+    changes = [(at + record["queue_time_ms"] / 1000, 1) for at, record in begun]
+    changes += [(at + record["total_time_ms"] / 1000, -1) for at, record in begun]
+    first, last = min(at for at, _ in came), max(at for at, _ in came)
+    full, at_work, since = 0.0, 0, first
+    for at, change in [*sorted(changes), (last, 0)]:
+        until = min(max(at, since), last)
+        full += until - since if at_work >= lanes else 0.0
+        at_work, since = at_work + change, until
+    return round(full / (last - first), 4) if last > first else 0.0

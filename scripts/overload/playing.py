@@ -80,7 +80,7 @@ def run(arm: Arm, calls: Sequence[Call], paths: Mapping[str, str], *, warm_up: f
     column |= {"calls_per_second_before": round(before_trace.calls_per_second, 2)}
     column |= {"seconds": round(progress.seconds, 1), "engine": rose}
     if arm.shim:
-        column["own_records"] = own_records(records)
+        column["own_records"] = own_records(records, lanes=LANES)
     say(f"{arm.name}: {column['completed_in_time']} completed in time, {column['wasted_tokens']:,} tokens wasted")
     return Played(column, attempts, records)
 

@@ -24,6 +24,7 @@ ROWS: tuple[tuple[str, Callable[[Mapping[str, Any]], float | None]], ...] = (
     ("disconnected while generating", lambda arm: arm["disconnected_generating"]),
     ("failed otherwise", lambda arm: arm["failed"]),
     ("tokens generated", lambda arm: arm["generated_tokens"]),
+    ("… a second", lambda arm: arm["generated_tokens"] / arm["seconds"]),
     ("… useful: in answers that came in time", lambda arm: arm["useful_tokens"]),
     ("**… wasted**", lambda arm: arm["wasted_tokens"]),
     ("… wasted, % of all", lambda arm: arm["wasted_share"] * 100),
@@ -83,18 +84,24 @@ def _number(value: float) -> str:
 
 
 def verdict(result: Mapping[str, Any]) -> list[str]:
-    """How the shim's arm compares, one line a repetition."""
-    lines = []
-    for run in result["runs"]:
-        found = run["arms"]
-        if not {"bare", "shim"} <= found.keys():
-            continue
-        shim, bare = found["shim"], found["bare"]
-        others = [found[name]["completed_in_time"] for name in ("bare", "limit") if name in found]
-        saved = 1 - shim["wasted_tokens"] / bare["wasted_tokens"] if bare["wasted_tokens"] else 0.0
-        ratio = shim["completed_in_time"] / max(others)
-        lines.append(
-            f"seed {run['seed']}: with the shim {ratio:.2f} × the completed calls of the better of the others, "
-            f"{saved:.0%} less wasted than bare"
-        )
-    return lines
+    """How the shim's arm compares, one line a repetition, and all of them together where there are several."""
+    runs = [run for run in result["runs"] if {"bare", "shim"} <= run["arms"].keys()]
+    lines = [f"seed {run['seed']}: {_compared([run])}" for run in runs]
+    return lines if len(runs) < 2 else [*lines, f"all together: {_compared(runs)}"]
+
+
+def _compared(runs: Sequence[Mapping[str, Any]]) -> str:
+    def of(arm: str, member: str) -> float:
+        return sum(run["arms"][arm][member] for run in runs)
+
+    others = [name for name in ("bare", "limit") if all(name in run["arms"] for run in runs)]
+    better = max(others, key=lambda name: of(name, "completed_in_time"))
+    pace = {name: of(name, "generated_tokens") / of(name, "seconds") for name in (better, "shim")}
+    wasted = of("bare", "wasted_tokens")
+    full = statistics.mean(run["arms"]["shim"]["own_records"]["lanes_full"] for run in runs)
+    saved = 1 - of("shim", "wasted_tokens") / wasted if wasted else 0.0
+    return (
+        f"with the shim {of('shim', 'completed_in_time') / of(better, 'completed_in_time'):.2f} × the completed calls of "
+        f"the better of the others, while the engine made {pace['shim'] / pace[better]:.2f} × the tokens a second and had "
+        f"all its places in use {full:.1%} of the time; {saved:.0%} less wasted than bare"
+    )

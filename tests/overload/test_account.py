@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from overload import keeping
-from overload.account import account
+from overload.account import account, own_records
 from overload.arms import LANES, Limits, arms, choose
 from overload.callers import Attempt
 from overload.calls import Call, draw
@@ -97,15 +97,36 @@ def test_the_table_has_a_column_an_arm_and_says_how_the_shim_compares() -> None:
         attempts = [attempt(number, 1, "completed", seconds=1.0, tokens=100) for number in range(completed)]
         calls = [Call(number, 0.0, True, 10, 100, 8, 0) for number in range(completed)]
         engine = {"generated": 100.0 * completed + wasted, "prefilled": 0, "started": completed, "finished": completed}
-        return account(calls, attempts, engine)
+        return {**account(calls, attempts, engine), "seconds": 10.0, "own_records": {"lanes_full": 0.987}}
 
     found = {"bare": column(50, 1000), "limit": column(80, 100), "shim": column(88, 50)}
     result = {"limits": {"inflight": 9, "queued": 19}, "runs": [{"seed": 7, "arms": found}]}
     assert verdict(result) == [
-        "seed 7: with the shim 1.10 × the completed calls of the better of the others, 95% less wasted than bare"
+        "seed 7: with the shim 1.10 × the completed calls of the better of the others, while the engine made 1.09 × the "
+        "tokens a second and had all its places in use 98.7% of the time; 95% less wasted than bare"
     ]
     lines = table(result).splitlines()
     assert lines[0] == "| | bare vLLM | vLLM, --max-num-queued-reqs 28 | vLLM with the shim |"
     assert "| **completed in time** | 50 | 80 | 88 |" in lines
+    assert "| … a second | 600 | 810 | 885 |" in lines
     result["runs"] = [{"seed": 7, "arms": found}, {"seed": 8, "arms": {**found, "shim": column(90, 50)}}]
+    assert [line.partition(" the completed")[0] for line in verdict(result)] == [
+        "seed 7: with the shim 1.10 ×",
+        "seed 8: with the shim 1.12 ×",
+        "all together: with the shim 1.11 ×",
+    ]
     assert "| **completed in time** | 50 (50 – 50) | 80 (80 – 80) | 89 (88 – 90) |" in table(result).splitlines()
+
+
+def test_the_shims_records_tell_how_long_all_places_were_in_use() -> None:
+    """Two places: one request has the first from 0 to 8 s, one the other from 2 to 6 s; the last is refused at 10 s."""
+
+    def record(second: float, queue: float | None, total: float) -> dict[str, Any]:
+        known = {"outcome": "completed", "error_code": None, "client_disconnected": False, "disconnect_phase": None}
+        times = {"received_at": f"2026-01-01T00:00:{second:09.6f}Z", "queue_time_ms": queue, "total_time_ms": total}
+        return {**known, **times, "tokens_after_disconnect": None, "completion_tokens": 1}
+
+    records = [record(0, 0, 8000), record(1, 1000, 5000), record(10, None, 1)]
+    assert own_records(records, lanes=2)["lanes_full"] == 0.4
+    assert own_records(records, lanes=1)["lanes_full"] == 0.8
+    assert own_records(records[:1], lanes=1)["lanes_full"] == 0.0
