@@ -2,7 +2,7 @@
 """What lastword costs, measured on this machine in one run. It asserts no speed.
 
 client       CPU per streamed chunk: lastword, openai-python, httpx by hand (1 minute)
-throughput   tokens/s of real vLLM with the shim against bare, at 8 and 64 streams (3 minutes; needs `make engine`)
+throughput   tokens/s of real vLLM with the shim against bare, at 8 and 64 streams (8 minutes; needs `make engine`)
 chunk        what the shim adds to each chunk: median and 99th of a hundred
 stop         from a caller's socket closing until the engine's tokens stop: vLLM bare, with the shim, behind the sidecar
 proxy        the sidecar and LiteLLM's proxy before the same upstream: chunks/s, and what each adds to a chunk
@@ -60,7 +60,7 @@ def arguments() -> argparse.Namespace:
         "--paced", dest="mode", action="store_const", const="paced", default="at once", help="client: one by one"
     )
     parser.add_argument("--profile", action="store_true", help="client: profile one instead of measuring all")
-    parser.add_argument("--pairs", type=int, default=10, help="throughput: measurements of each, in turns (10)")
+    parser.add_argument("--pairs", type=int, default=15, help="throughput: measurements of each, in turns (15)")
     parser.add_argument("--departures", type=int, default=15, help="stop: callers that leave, of each kind (15)")
     parser.add_argument("--markdown", type=Path, metavar="PAGE", help="put the tables into a page too")
     parser.add_argument("--json", action="store_true", help="print JSON instead of tables")

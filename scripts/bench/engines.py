@@ -1,21 +1,26 @@
-"""Real vLLM for the bench: the same engine bare and with the shim, up at the same time, asked in turns."""
+"""Real vLLM for the bench: one server that answers bare or with the shim, as each request asks."""
 
 from __future__ import annotations
 
 import contextlib
+import os
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from tests.conformance.servers import vllm
 from tests.live.vllm_server import VllmServer
 
 import engine_env
 from bench import BenchError
+from bench.either import HEADER
 from setup_steps import SetupError
 
 Say = Callable[[str], None]
 SEQUENCES = 64
 """``--max-num-seqs``: streams that the engine serves at a time."""
+WAYS = {"bare": f"{HEADER}: 1\r\n", "shim": ""}
+"""What a request says in its head to be served in either way."""
 
 
 def paths(*, smollm2: bool) -> dict[str, str]:
@@ -34,28 +39,24 @@ def paths(*, smollm2: bool) -> dict[str, str]:
 
 
 @contextlib.contextmanager
-def both(say: Say, model: str = "tiny") -> Iterator[dict[str, VllmServer]]:
-    """A bare server and one with the shim; ``model`` is tiny or smollm2.  6 GB of memory.
+def engine(say: Say, model: str = "tiny") -> Iterator[VllmServer]:
+    """The server, with records, since whoever mounts the shim wants them; ``model`` is tiny or smollm2.
 
     Raises:
-        BenchError: one did not start.
+        BenchError: it did not start.
     """
     found = paths(smollm2=model == "smollm2")
-    servers: dict[str, VllmServer] = {}
+    packages = os.pathsep.join([vllm.PACKAGES, str(vllm.ROOT / "scripts")])
+    args = ("--max-num-seqs", str(SEQUENCES), "--middleware", "bench.either.Either")
     with tempfile.TemporaryDirectory(prefix="lastword-bench-") as folder:
+        env = {"PYTHONPATH": packages, "LASTWORD_RECORDS": str(Path(folder) / "records.jsonl")}
+        say(f"starting vLLM ({model})")
+        server = VllmServer(found, Path(folder), shim=False, args=args, env=env, model=model)
         try:
-            for name in ("bare", "shim"):
-                place = Path(folder) / name
-                place.mkdir()
-                args = ("--max-num-seqs", str(SEQUENCES))
-                servers[name] = VllmServer(found, place, shim=name == "shim", args=args, model=model)
-            say(f"starting vLLM twice, bare and with the shim ({model})")
-            for server in servers.values():
-                server.wait_ready(lambda _: None)
-                server.step_back()  # callers stand for other machines
-            yield servers
+            server.wait_ready(lambda _: None)
+            server.step_back()  # callers stand for other machines
+            yield server
         except RuntimeError as error:
             raise BenchError(str(error)) from error
         finally:
-            for server in servers.values():
-                server.stop(gently=False)
+            server.stop(gently=False)

@@ -21,7 +21,7 @@ from typing import Any
 from tests.live.vllm_server import VllmServer
 
 from bench import BenchError
-from bench.engines import Say, both
+from bench.engines import WAYS, Say, engine
 from bench.proxies import sidecar, started
 
 PATH = "/v1/completions"
@@ -56,19 +56,20 @@ class Departure:
     reading: float
 
 
-def leave(port: int, engine: VllmServer, *, stream: bool) -> Departure:
+def leave(port: int, way: str, server: VllmServer, *, stream: bool) -> Departure:
     """Ask, and leave in the middle of the answer.
 
     Raises:
         BenchError: the engine went on to the end of the answer.
     """
-    engine.wait_idle()
-    with closing(Counter(engine.port)) as counter:
+    server.wait_idle()
+    with closing(Counter(server.port)) as counter:
         before = counter.read()
         asked = {"model": "m", "prompt": "hello", "max_tokens": TOKENS, "ignore_eos": True, "stream": stream}
         body = json.dumps(asked).encode()
         head = (
-            f"POST {PATH} HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: {len(body)}\r\n\r\n"
+            f"POST {PATH} HTTP/1.1\r\nhost: x\r\n{WAYS[way]}content-type: application/json\r\n"
+            f"content-length: {len(body)}\r\n\r\n"
         )
         with socket.create_connection(("127.0.0.1", port)) as connection:
             connection.sendall(head.encode() + body)
@@ -92,14 +93,13 @@ def _until_quiet(counter: Counter, tokens: float, *, most: float) -> Departure:
 def run(options: argparse.Namespace, say: Say) -> dict[str, Any]:
     """For each way in, streamed and whole: milliseconds of every departure, and their median and most."""
     result: dict[str, Any] = {}
-    with both(say) as servers, started("sidecar", sidecar(servers["bare"].root_url)) as (front, _):
-        ways = {name: (server.port, server) for name, server in servers.items()}
-        ways["sidecar"] = (front, servers["bare"])
+    with engine(say) as server, started("sidecar", sidecar(server.root_url)) as (front, _):
+        ways = {**{way: (server.port, way) for way in WAYS}, "sidecar": (front, "bare")}
         for kind in ("stream", "whole"):
             found: dict[str, list[Departure]] = {name: [] for name in ways}
             for _ in range(options.departures):
-                for name, (port, engine) in ways.items():
-                    found[name].append(leave(port, engine, stream=kind == "stream"))
+                for name, (port, way) in ways.items():
+                    found[name].append(leave(port, way, server, stream=kind == "stream"))
             result[kind] = {name: _summary(values) for name, values in found.items()}
             say(f"stop: {options.departures} callers left ({kind})")
     return result

@@ -1,4 +1,4 @@
-"""Tokens a second of real vLLM, with the shim against bare, in one run and in turns.
+"""Tokens a second of real vLLM, with the shim against bare, in one process and in turns.
 
 Beside it the CPU time of the API server's process for a token, which is where the shim works: other load on the machine
 touches that less.
@@ -16,7 +16,7 @@ from tests.live.vllm_server import VllmServer
 
 from bench import BenchError
 from bench.cpu import cpu_seconds
-from bench.engines import Say, both
+from bench.engines import WAYS, Say, engine
 from overload.callers import Target, try_once
 from overload.calls import Call
 
@@ -26,15 +26,15 @@ least; the tiny one has two, so that the server around the engine has as much to
 ENDLESS = 300.0
 
 
-async def stream(port: int, streams: int, tokens: int) -> float:
-    """Tokens a second of that many streams together, from the first request to the last end.
+async def stream(port: int, way: str, streams: int, tokens: int) -> float:
+    """Tokens a second of that many streams together, bare or with the shim, from the first request to the last end.
 
     Raises:
         BenchError: a stream was not whole.
     """
-    began = time.monotonic()
+    target, began = Target(port, headers=WAYS[way]), time.monotonic()
     calls = [Call(number, 0.0, True, 16, tokens, ENDLESS, number) for number in range(streams)]
-    ended = await asyncio.gather(*(try_once(call, Target(port), 1, began) for call in calls))
+    ended = await asyncio.gather(*(try_once(call, target, 1, began) for call in calls))
     seconds = time.monotonic() - began
     broken = [attempt for attempt, _ in ended if attempt.tokens != tokens]
     if broken:
@@ -46,23 +46,23 @@ def run(options: argparse.Namespace, say: Say) -> dict[str, Any]:
     """For each model and load: tokens a second and CPU a token of both in turns, and the ratios."""
     result: dict[str, Any] = {}
     for model, loads in LOADS.items():
-        with both(say, model) as servers:
-            for server in servers.values():
-                asyncio.run(stream(server.port, 64, 20))  # what is made at the first need
+        with engine(say, model) as server:
+            for way in WAYS:
+                asyncio.run(stream(server.port, way, 64, 20))  # what is made at the first need
             for streams, tokens in loads.items():
                 say(f"throughput: {model}, {streams} streams")
-                result[f"{model}, {streams} streams"] = _pairs(servers, streams, tokens, options.pairs)
+                result[f"{model}, {streams} streams"] = _pairs(server, streams, tokens, options.pairs)
     return result
 
 
-def _pairs(servers: dict[str, VllmServer], streams: int, tokens: int, pairs: int) -> dict[str, Any]:
-    speed: dict[str, list[float]] = {"bare": [], "shim": []}
-    cpu: dict[str, list[float]] = {"bare": [], "shim": []}
+def _pairs(server: VllmServer, streams: int, tokens: int, pairs: int) -> dict[str, Any]:
+    speed: dict[str, list[float]] = {way: [] for way in WAYS}
+    cpu: dict[str, list[float]] = {way: [] for way in WAYS}
     for number in range(pairs):
         for name in ("bare", "shim") if number % 2 else ("shim", "bare"):
-            before = cpu_seconds(servers[name].process.pid)
-            speed[name].append(asyncio.run(stream(servers[name].port, streams, tokens)))
-            cpu[name].append((cpu_seconds(servers[name].process.pid) - before) / (streams * tokens) * 1e6)
+            before = cpu_seconds(server.process.pid)
+            speed[name].append(asyncio.run(stream(server.port, name, streams, tokens)))
+            cpu[name].append((cpu_seconds(server.process.pid) - before) / (streams * tokens) * 1e6)
     ratios = [shim / bare for shim, bare in zip(speed["shim"], speed["bare"], strict=True)]
     medians = {name: statistics.median(values) for name, values in speed.items()}
     return {

@@ -53,6 +53,8 @@ class Target:
     port: int
     tell_deadline: bool = False
     """Whether attempts say their timeout in ``request-timeout-ms``; stock SDKs do not."""
+    headers: str = ""
+    """Further lines of the head."""
 
 
 async def play(calls: Iterable[Call], target: Target, on_end: Callable[[Attempt], None] | None = None) -> list[Attempt]:
@@ -163,6 +165,7 @@ async def _ask(call: Call, target: Target, number: int) -> AsyncIterator[Answer]
     )
     head += f"x-stainless-read-timeout: {call.timeout:g}\r\n"  # as openai-python sends it
     head += f"request-timeout-ms: {call.timeout * 1000:.0f}\r\n" if target.tell_deadline else ""
+    head += target.headers
     reader, writer = await asyncio.open_connection("127.0.0.1", target.port, limit=LINE)
     try:
         writer.write(head.encode() + b"\r\n" + data)

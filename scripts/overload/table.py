@@ -92,7 +92,7 @@ def verdict(result: Mapping[str, Any]) -> list[str]:
 
 def _compared(runs: Sequence[Mapping[str, Any]]) -> str:
     def of(arm: str, member: str) -> float:
-        return sum(run["arms"][arm][member] for run in runs)
+        return float(sum(run["arms"][arm][member] for run in runs))
 
     others = [name for name in ("bare", "limit") if all(name in run["arms"] for run in runs)]
     better = max(others, key=lambda name: of(name, "completed_in_time"))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import os
 import signal
 import sys
@@ -39,8 +38,6 @@ def ends_well() -> Iterator[None]:
         print(f"lastword: {printable(str(error))}", file=sys.stderr)
         raise typer.Exit(2) from error
     except OSError as error:
-        if error.errno == errno.EPIPE:  # nobody reads on: typer knows what to do
-            raise
         print(f"lastword: {printable(str(error))}", file=sys.stderr)
         raise typer.Exit(2) from error
     except KeyboardInterrupt as error:

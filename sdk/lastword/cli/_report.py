@@ -29,7 +29,6 @@ from lastword.report._text import remarks, show
 
 _AGO: Final = re.compile(r"(?P<number>\d+(?:\.\d+)?)(?P<unit>[smhd])")
 _UNITS: Final = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
-_SIGPIPE: Final = 128 + 13  # as shells have it
 _LONG: Final = 20_000_000  # bytes from which on a bar is shown
 
 Files = Annotated[
@@ -93,7 +92,7 @@ def report(
     [bold]Exit status[/bold]: 0 every line was read; 1 some were no records: they are named, and the account is of the others;
     2 there is no account; 130 interrupted; 141 whoever read the output has left.
     """
-    with ends_well(), _ends_with_its_reader():
+    with ends_well():
         if not files:
             raise CommandError("RECORDS is missing: lastword report records.jsonl")
         files, before = _expanded(files), _expanded(before or [])
@@ -116,26 +115,7 @@ def report(
             write(html, text)
             print(f"lastword: wrote {printable(str(html))} ({len(text.encode()) / 1024:,.0f} KiB)", file=sys.stderr)
         _print(groups, read, about, as_json=as_json, by_model=by_model)
-        sys.stdout.flush()
     raise typer.Exit(1 if any(reading.broken or reading.unreadable for _, reading in read) else 0)
-
-
-class _Console(Console):
-    def on_broken_pipe(self) -> None:
-        """Leave it to whoever knows the exit status; rich's own is 1."""
-        raise BrokenPipeError
-
-
-@contextlib.contextmanager
-def _ends_with_its_reader() -> Iterator[None]:
-    """Whoever reads on has seen enough (``| head``): no error, and not what 1 means."""
-    try:
-        yield
-    except BrokenPipeError as error:
-        nowhere = os.open(os.devnull, os.O_WRONLY)  # for what is still buffered, or Python complains at its exit
-        os.dup2(nowhere, sys.stdout.fileno())
-        os.close(nowhere)
-        raise typer.Exit(_SIGPIPE) from error
 
 
 def _expanded(given: Sequence[str]) -> list[str]:
@@ -237,6 +217,6 @@ def _print(
         made = [plain(account, reading, group) for group, (account, reading) in zip(groups, read, strict=True)]
         typer.echo(json.dumps(made[0] if len(made) == 1 else dict(zip(NAMES, made, strict=True)), indent=2))
         return
-    console = _Console(highlight=False)
+    console = Console(highlight=False)
     lines = about if len(about) == 1 else [f"{name}: {line}" for name, line in zip(NAMES, about, strict=True)]
     show(console, tables([account for account, _ in read], by_model=by_model), lines)
