@@ -9,7 +9,7 @@ take is measured first. vLLM's environment must be there (`make engine`). About 
     make overload                                       one repetition, the table
     make overload OVERLOAD="--seeds 1,2,3 --out F"      three, and every attempt and record as files in the folder F
     make overload OVERLOAD="--arms limit,shim --load 3"
-    make overload OVERLOAD="--show docs/overload"       the table of a run that was kept, without running anything
+    make overload OVERLOAD="--show docs/overload/alike" the table of a run that was kept, without running anything
 
 docs/overload.md is made by --seeds 1,2,3 --out docs/overload/alike --markdown docs/overload.md
 """

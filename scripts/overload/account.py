@@ -88,7 +88,8 @@ def _count(names: Iterable[str]) -> dict[str, int]:
 def own_records(records: Sequence[Mapping[str, Any]], *, lanes: int) -> dict[str, Any]:
     """What the shim's own records say of the same: beside the account, and no part of it.
 
-    ``lanes_full``: the share of the time in which requests came that the engine had at least ``lanes`` of them at work.
+    ``lanes_full``: the share of the time in which requests came that the engine had at least ``lanes`` of them at work,
+    each from when it began until its last token.
     """
     gone = [record for record in records if record["client_disconnected"]]
     return {
@@ -112,11 +113,18 @@ def _lanes_full(records: Sequence[Mapping[str, Any]], lanes: int) -> float:
     came = [(datetime.fromisoformat(record["received_at"]).timestamp(), record) for record in records]
     begun = [(at, record) for at, record in came if record["queue_time_ms"] is not None]
     changes = [(at + record["queue_time_ms"] / 1000, 1) for at, record in begun]
-    changes += [(at + record["total_time_ms"] / 1000, -1) for at, record in begun]
-    first, last = min(at for at, _ in came), max(at for at, _ in came)
+    changes += [(at + _worked_until_ms(record) / 1000, -1) for at, record in begun]
+    first, last = min((at for at, _ in came), default=0.0), max((at for at, _ in came), default=0.0)
     full, at_work, since = 0.0, 0, first
     for at, change in [*sorted(changes), (last, 0)]:
         until = min(max(at, since), last)
         full += until - since if at_work >= lanes else 0.0
         at_work, since = at_work + change, until
     return round(full / (last - first), 4) if last > first else 0.0
+
+
+def _worked_until_ms(record: Mapping[str, Any]) -> float:
+    """From receipt to the engine's last token; where that is not known, to the answer's end, some ms later."""
+    first, generation = record["time_to_first_token_ms"], record["generation_time_ms"]
+    known = first is not None and generation is not None
+    return float(first + generation if known else record["total_time_ms"])

@@ -8,6 +8,7 @@ from typing import Any
 from xml.sax.saxutils import escape
 
 from overload.arms import Limits, arms
+from overload.table import named
 
 WIDTH, ROW, LEFT, TOP = 720, 46, 250, 34
 USEFUL, WASTED = "#2a7f62", "#c8553d"
@@ -16,7 +17,7 @@ FONT = "font-family='system-ui, sans-serif' font-size='13'"
 
 def chart(result: Mapping[str, Any]) -> str:
     """Bars of useful and wasted tokens, medians over the repetitions."""
-    names = list(result["runs"][0]["arms"])
+    names = named(result["runs"])
     titles = {name: arm.title for name, arm in arms(Limits(**result["limits"])).items()}
     tokens = {name: [_median(result, name, f"{kind}_tokens") for kind in ("useful", "wasted")] for name in names}
     scale = (WIDTH - LEFT - 20) / max(sum(both) for both in tokens.values())
@@ -41,7 +42,7 @@ def chart(result: Mapping[str, Any]) -> str:
 
 
 def _median(result: Mapping[str, Any], name: str, what: str) -> float:
-    return float(statistics.median(run["arms"][name][what] for run in result["runs"]))
+    return float(statistics.median(run["arms"][name][what] for run in result["runs"] if name in run["arms"]))
 
 
 def _key(x: int, colour: str, text: str) -> str:

@@ -71,18 +71,43 @@ def run(arm: Arm, calls: Sequence[Call], paths: Mapping[str, str], *, warm_up: f
         skipped = len(server.records())
         before = counters(server)
         progress = Progress(arm.name, len(calls), say)
-        attempts = asyncio.run(play(calls, Target(server.port, arm.tell_deadline), progress.note))
+        target = Target(server.port, arm.tell_deadline)
+        attempts, looked = asyncio.run(
+            play_and_look(
+                calls, target, progress.note, lambda: server.metric(COUNTERS["generated"]) - before["generated"]
+            )
+        )
         server.wait_idle(timeout=60)
         rose = {name: value - before[name] for name, value in counters(server).items()}
+        seconds = progress.seconds
         expected = len(attempts) if arm.shim else 0
         records = server.wait_records(skipped + expected)[skipped:] if arm.shim else []
     column = account(calls, attempts, rose)
     column |= {"calls_per_second_before": round(before_trace.calls_per_second, 2)}
-    column |= {"seconds": round(progress.seconds, 1), "engine": rose}
+    column |= {"seconds": round(seconds, 1), **looked, "engine": rose}
     if arm.shim:
         column["own_records"] = own_records(records, lanes=LANES)
     say(f"{arm.name}: {column['completed_in_time']} completed in time, {column['wasted_tokens']:,} tokens wasted")
     return Played(column, attempts, records)
+
+
+async def play_and_look(
+    calls: Sequence[Call], target: Target, note: Callable[[Attempt], None], generated: Callable[[], float]
+) -> tuple[list[Attempt], dict[str, float]]:
+    """Play the trace; the second of the two is what ``generated`` said when the last call came, and the seconds until then.
+
+    After that the engine has less and less to do, in each arm for another time, so its pace is taken until then.
+    """
+    began = time.monotonic()
+    last = max((call.at for call in calls), default=0.0)
+
+    async def look() -> dict[str, float]:
+        await asyncio.sleep(began + last - time.monotonic())
+        tokens = await asyncio.to_thread(generated)
+        return {"generated_while_calls_came": tokens, "seconds_while_calls_came": round(time.monotonic() - began, 3)}
+
+    attempts, looked = await asyncio.gather(play(calls, target, note), look())
+    return attempts, looked
 
 
 def counters(server: VllmServer) -> dict[str, float]:

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from overload.arms import Limits, arms
 
+Columns = Sequence[Mapping[str, Any]]
+"""One arm's account in each of several repetitions."""
+UNKNOWN = "–"
+WHOLE_RUN = ("generated_tokens", "seconds")
+"""Of which the last seconds are another time in each arm, with less and less for the engine to do."""
+WHILE_CALLS_CAME = ("generated_while_calls_came", "seconds_while_calls_came")
 ROWS: tuple[tuple[str, Callable[[Mapping[str, Any]], float | None]], ...] = (
     ("calls offered", lambda arm: arm["offered_calls"]),
     ("attempts", lambda arm: arm["attempts"]),
@@ -24,7 +30,8 @@ ROWS: tuple[tuple[str, Callable[[Mapping[str, Any]], float | None]], ...] = (
     ("disconnected while generating", lambda arm: arm["disconnected_generating"]),
     ("failed otherwise", lambda arm: arm["failed"]),
     ("tokens generated", lambda arm: arm["generated_tokens"]),
-    ("… a second", lambda arm: arm["generated_tokens"] / arm["seconds"]),
+    ("… a second", lambda arm: None if _looked([arm]) else _pace([arm], WHOLE_RUN)),
+    ("… a second while calls came", lambda arm: _pace([arm], WHILE_CALLS_CAME) if _looked([arm]) else None),
     ("… useful: in answers that came in time", lambda arm: arm["useful_tokens"]),
     ("**… wasted**", lambda arm: arm["wasted_tokens"]),
     ("… wasted, % of all", lambda arm: arm["wasted_share"] * 100),
@@ -39,6 +46,26 @@ ROWS: tuple[tuple[str, Callable[[Mapping[str, Any]], float | None]], ...] = (
 def _of(arm: Mapping[str, Any], name: str, quantile: str, factor: float = 1) -> float | None:
     spread = arm[name]
     return None if spread is None else spread[quantile] * factor
+
+
+def _looked(columns: Columns) -> bool:
+    """Whether all of them tell what the engine had made when the last call came."""
+    return all(set(WHILE_CALLS_CAME) <= column.keys() for column in columns)
+
+
+def _pace(columns: Columns, members: tuple[str, str]) -> float | None:
+    """Tokens a second of all of them together."""
+    tokens, seconds = (_sum(columns, member) for member in members)
+    return tokens / seconds if seconds else None
+
+
+def _sum(columns: Columns, member: str) -> float:
+    return float(sum(column[member] for column in columns))
+
+
+def named(runs: Iterable[Mapping[str, Any]]) -> list[str]:
+    """The arms that at least one repetition has."""
+    return list(dict.fromkeys(name for run in runs for name in run["arms"]))
 
 
 def words(result: Mapping[str, Any]) -> str:
@@ -57,24 +84,25 @@ def words(result: Mapping[str, Any]) -> str:
 
 
 def table(result: Mapping[str, Any]) -> str:
-    """Medians over the repetitions, and least and most behind them where there are several."""
+    """Medians over the repetitions, and least and most behind them where there are several; no row of unknowns only."""
     runs = result["runs"]
-    names = list(runs[0]["arms"])
+    names = named(runs)
     titles = {name: arm.title for name, arm in arms(Limits(**result["limits"])).items()}
     lines = [
         "| | " + " | ".join(titles[name] for name in names) + " |",
         "|---|" + "---:|" * len(names),
     ]
     for title, read in ROWS:
-        cells = [_cell([read(run["arms"][name]) for run in runs]) for name in names]
-        lines.append(f"| {title} | " + " | ".join(cells) + " |")
+        cells = [_cell([read(run["arms"][name]) for run in runs if name in run["arms"]]) for name in names]
+        if set(cells) != {UNKNOWN}:
+            lines.append(f"| {title} | " + " | ".join(cells) + " |")
     return "\n".join([*lines, "", *verdict(result)])
 
 
 def _cell(values: Sequence[float | None]) -> str:
     known = [value for value in values if value is not None]
     if not known:
-        return "–"
+        return UNKNOWN
     middle = _number(statistics.median(known))
     return middle if len(known) == 1 else f"{middle} ({_number(min(known))} – {_number(max(known))})"
 
@@ -91,17 +119,34 @@ def verdict(result: Mapping[str, Any]) -> list[str]:
 
 
 def _compared(runs: Sequence[Mapping[str, Any]]) -> str:
-    def of(arm: str, member: str) -> float:
-        return float(sum(run["arms"][arm][member] for run in runs))
+    columns = {name: [run["arms"][name] for run in runs if name in run["arms"]] for name in ("bare", "limit", "shim")}
+    others = [name for name in ("bare", "limit") if len(columns[name]) == len(runs)]
+    better = max(others, key=lambda name: _sum(columns[name], "completed_in_time"))
+    of_whom = "the better of the others" if len(others) > 1 else "bare vLLM"
+    engine = [*_paces(columns["shim"], columns[better]), *_places(columns["shim"])]
+    clauses = [_completed(columns["shim"], columns[better], of_whom)]
+    clauses += [f"while the engine {' and '.join(engine)}"] if engine else []
+    return "; ".join([", ".join(clauses), *_saved(columns["shim"], columns["bare"])])
 
-    others = [name for name in ("bare", "limit") if all(name in run["arms"] for run in runs)]
-    better = max(others, key=lambda name: of(name, "completed_in_time"))
-    pace = {name: of(name, "generated_tokens") / of(name, "seconds") for name in (better, "shim")}
-    wasted = of("bare", "wasted_tokens")
-    full = statistics.mean(run["arms"]["shim"]["own_records"]["lanes_full"] for run in runs)
-    saved = 1 - of("shim", "wasted_tokens") / wasted if wasted else 0.0
-    return (
-        f"with the shim {of('shim', 'completed_in_time') / of(better, 'completed_in_time'):.2f} × the completed calls of "
-        f"the better of the others, while the engine made {pace['shim'] / pace[better]:.2f} × the tokens a second and had "
-        f"all its places in use {full:.1%} of the time; {saved:.0%} less wasted than bare"
-    )
+
+def _completed(shim: Columns, other: Columns, of_whom: str) -> str:
+    ours, theirs = (_sum(columns, "completed_in_time") for columns in (shim, other))
+    if not theirs:
+        return f"with the shim {ours:,.0f} completed calls and none without it"
+    return f"with the shim {ours / theirs:.2f} × the completed calls of {of_whom}"
+
+
+def _paces(shim: Columns, other: Columns) -> list[str]:
+    members = WHILE_CALLS_CAME if _looked([*shim, *other]) else WHOLE_RUN
+    ours, theirs = _pace(shim, members), _pace(other, members)
+    return [f"made {ours / theirs:.2f} × the tokens a second"] if ours is not None and theirs else []
+
+
+def _places(shim: Columns) -> list[str]:
+    full = [column.get("own_records", {}).get("lanes_full") for column in shim]
+    return [] if None in full else [f"had all its places in use {statistics.mean(full):.1%} of the time"]
+
+
+def _saved(shim: Columns, bare: Columns) -> list[str]:
+    wasted = _sum(bare, "wasted_tokens")
+    return [f"{1 - _sum(shim, 'wasted_tokens') / wasted:.0%} less wasted than bare"] if wasted else []

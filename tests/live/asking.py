@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import signal
+import socket
 import threading
 import time
 from collections.abc import Iterator, Mapping
@@ -12,13 +13,17 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from tests.conformance.servers import vllm
 from tests.live.vllm_server import VllmServer
 from tests.shim.wire import Answer
 
 CHAT = "/v1/chat/completions"
 COMPLETIONS = "/v1/completions"
-LONG: dict[str, Any] = {"model": "m", "prompt": "hello", "max_tokens": 1900, "min_tokens": 1900, "ignore_eos": True}
-"""A completion that runs for seconds; ``n`` more makes it slower."""
+CONTEXT = vllm.CONTEXT["tiny"]
+MUCH = CONTEXT - 192
+LONG: dict[str, Any] = {"model": "m", "prompt": "hello", "max_tokens": MUCH, "min_tokens": MUCH, "ignore_eos": True}
+"""A completion that does not end while a test looks at it: `Asking.leave` it; ``n`` more makes it slower."""
+GENERATED = "vllm:generation_tokens_total"
 
 
 def chat(text: str = "hi", **more: Any) -> dict[str, Any]:
@@ -88,6 +93,7 @@ class Asking:
     answer: Answer | None = None
     ended_at: float = 0.0
     failure: Exception | None = None
+    _connection: http.client.HTTPConnection | None = None
 
     def __post_init__(self) -> None:
         self._thread = threading.Thread(target=self._run, daemon=True)
@@ -96,6 +102,7 @@ class Asking:
     def _run(self) -> None:
         try:
             with connected(self.server, self.body, path=self.path, headers=self.headers) as connection:
+                self._connection = connection
                 response = connection.getresponse()
                 self.begun.set()
                 self.answer = read(response)
@@ -110,12 +117,25 @@ class Asking:
         assert self.answer is not None, self.failure
         return self.answer
 
+    def leave(self) -> None:
+        """Close its connection, as a caller does who has seen enough."""
+        assert self._connection is not None
+        assert self._connection.sock is not None
+        self._connection.sock.shutdown(socket.SHUT_RDWR)
+        self._thread.join(20)
+
+    def goes_on(self) -> None:
+        """The engine makes tokens again, or still."""
+        before = self.server.metric(GENERATED)
+        self.server.wait_for(lambda: self.server.metric(GENERATED) > before, "generation", 20)
+        assert self._thread.is_alive()
+
 
 def started(server: VllmServer, *, stream: bool, **more: Any) -> Asking:
-    """A long completion that the engine is generating by now; let it `step_back` first if it must not end too soon."""
-    before = server.metric("vllm:generation_tokens_total")
+    """A long completion that the engine is generating by now."""
+    before = server.metric(GENERATED)
     asking = Asking(server, {**LONG, "stream": stream, **more})
-    server.wait_for(lambda: server.metric("vllm:generation_tokens_total") > before + 5, "generation", 20)
+    server.wait_for(lambda: server.metric(GENERATED) > before + 5, "generation", 20)
     if stream:
         assert asking.begun.wait(20)
     return asking

@@ -1,6 +1,6 @@
 """Real vLLM for tests: how to get a server.
 
-Every server is an unmodified ``vllm serve`` of the tiny model (called ``m``; random weights; one token a byte; 2048
+Every server is an unmodified ``vllm serve`` of the tiny model (called ``m``; random weights; one token a byte; 8192
 tokens of context; eight sequences at once) from the environment that `scripts/environment/engine_env.py` caches. A start
 takes about 26 s, so choose:
 

@@ -8,7 +8,7 @@ import signal
 from typing import Any
 
 import pytest
-from tests.live.asking import LONG
+from tests.live.asking import CONTEXT, LONG, MUCH
 from tests.live.vllm_server import VllmServer
 
 from lastword import (
@@ -31,7 +31,7 @@ CHAT: dict[str, Any] = {
     "extra_body": {"ignore_eos": True},
 }
 ENDLESS: dict[str, Any] = {name: value for name, value in LONG.items() if name not in ("min_tokens", "ignore_eos")} | {
-    "extra_body": {"min_tokens": 1900, "ignore_eos": True}
+    "extra_body": {"min_tokens": MUCH, "ignore_eos": True}
 }
 IMPOSSIBLE: dict[str, Any] = {"structured_outputs": {"regex": "(((("}}
 
@@ -95,9 +95,9 @@ def test_the_async_client_is_the_same(vllm: VllmServer) -> None:
 def test_what_cannot_be_served_is_said_once_and_by_name(vllm: VllmServer, client: Client) -> None:
     """Context, grammar (which bare vLLM tells after its 200), model: each by its class, with one attempt."""
     with pytest.raises(ContextLengthExceeded) as context:
-        client.completions.create(model="m", prompt="x" * 1800, max_tokens=512, stream=True)
-    assert context.value.details["max_model_len"] == 2048
-    assert context.value.details["max_tokens"] == 512
+        client.completions.create(model="m", prompt="x" * 1800, max_tokens=MUCH, stream=True)
+    assert context.value.details["max_model_len"] == CONTEXT
+    assert context.value.details["max_tokens"] == MUCH
     assert context.value.details["prompt_tokens"] >= 1800
     with pytest.raises(InvalidRequest) as grammar:
         list(client.chat.completions.create(model="m", messages=CHAT["messages"], stream=True, extra_body=IMPOSSIBLE))

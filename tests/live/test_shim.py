@@ -9,12 +9,11 @@ from typing import Any
 
 import openai
 import pytest
-from tests.live.asking import CHAT, COMPLETIONS, LONG, Asking, ask, chat, connected, started
+from tests.live.asking import CHAT, COMPLETIONS, CONTEXT, GENERATED, LONG, MUCH, Asking, ask, chat, connected, started
 from tests.live.vllm_server import VllmServer
 from tests.shim.wire import conforms
 
 GRAMMAR: dict[str, Any] = {"structured_outputs": {"regex": "(((("}}
-GENERATED = "vllm:generation_tokens_total"
 
 
 @pytest.fixture(autouse=True)
@@ -63,11 +62,11 @@ def test_a_grammar_that_cannot_be_is_refused_with_its_true_status(vllm: VllmServ
 @pytest.mark.parametrize(
     ("path", "body", "prompt_tokens"),
     [
-        (COMPLETIONS, {"prompt": "a" * 1800, "max_tokens": 512}, 1800),
-        (COMPLETIONS, {"prompt": [65] * 1800, "max_tokens": 512}, 1800),
-        (COMPLETIONS, {"prompt": [[65], [66] * 1800], "max_tokens": 512}, 1800),
-        (CHAT, {"messages": [{"role": "user", "content": "a" * 1800}], "max_tokens": 512}, 1818),
-        (CHAT, {"messages": [{"role": "user", "content": "a" * 1800}], "max_completion_tokens": 512}, 1818),
+        (COMPLETIONS, {"prompt": "a" * 1800, "max_tokens": MUCH}, 1800),
+        (COMPLETIONS, {"prompt": [65] * 1800, "max_tokens": MUCH}, 1800),
+        (COMPLETIONS, {"prompt": [[65], [66] * 1800], "max_tokens": MUCH}, 1800),
+        (CHAT, {"messages": [{"role": "user", "content": "a" * 1800}], "max_tokens": MUCH}, 1818),
+        (CHAT, {"messages": [{"role": "user", "content": "a" * 1800}], "max_completion_tokens": MUCH}, 1818),
     ],
 )
 @pytest.mark.parametrize("stream", [True, False])
@@ -84,18 +83,18 @@ def test_what_does_not_fit_the_context_never_reaches_the_queue(
         "max_tokens",
     )
     details = answer.error["details"]
-    assert (details["prompt_tokens"], details["max_tokens"], details["max_model_len"]) == (prompt_tokens, 512, 2048)
+    assert (details["prompt_tokens"], details["max_tokens"], details["max_model_len"]) == (prompt_tokens, MUCH, CONTEXT)
     assert [vllm.metric(name) for name in counters] == before
     (record,) = vllm.wait_records(request_id=answer.error["request_id"])
-    assert (record["state"], record["max_tokens"], record["effective_max_tokens"]) == ("rejected", 512, None)
+    assert (record["state"], record["max_tokens"], record["effective_max_tokens"]) == ("rejected", MUCH, None)
 
 
 def test_what_fits_exactly_is_served_and_a_prompt_too_long_by_itself_is_named_so(vllm: VllmServer) -> None:
     """The edge; and vLLM's own refusals become the same code, with numbers."""
-    assert ask(vllm, {"model": "m", "prompt": "a" * 2040, "max_tokens": 8, "ignore_eos": True}).status == 200
-    for prompt in ("a" * 3000, [65] * 2048):
+    assert ask(vllm, {"model": "m", "prompt": "a" * (CONTEXT - 8), "max_tokens": 8, "ignore_eos": True}).status == 200
+    for prompt in ("a" * 2 * CONTEXT, [65] * CONTEXT):
         error = ask(vllm, {"model": "m", "prompt": prompt, "max_tokens": 5}).error
-        assert (error["code"], error["details"]["max_model_len"]) == ("context_length_exceeded", 2048)
+        assert (error["code"], error["details"]["max_model_len"]) == ("context_length_exceeded", CONTEXT)
     assert (
         ask(vllm, {"model": "m", "prompt": "a" * 100}).status == 200
     )  # no explicit max_tokens, nothing to hold against it
@@ -172,7 +171,7 @@ def test_a_client_that_leaves_stops_the_generation(vllm: VllmServer, stream: boo
 
 
 def test_a_client_that_leaves_the_queue_disturbs_nobody(vllm: VllmServer) -> None:
-    """Eight run, the ninth waits and leaves; the eight go on to their end. The engine stands still meanwhile: it may be fast."""
+    """Eight run, the ninth waits and leaves; the eight go on. The engine stands still meanwhile: it may be fast."""
     survivor = started(vllm, stream=True, n=8)
     vllm.signal_engine(signal.SIGSTOP)
     try:
@@ -185,7 +184,8 @@ def test_a_client_that_leaves_the_queue_disturbs_nobody(vllm: VllmServer) -> Non
         vllm.signal_engine(signal.SIGCONT)
     assert (record["disconnect_phase"], record["completion_tokens"], record["wasted"]) == ("queued", 0, False)
     assert record["prompt_tokens"] is not None
-    assert survivor.wait().events[-1] == "[DONE]"
+    survivor.goes_on()
+    survivor.leave()
     vllm.wait_idle(timeout=5)
 
 
@@ -257,10 +257,10 @@ class TestStockClient:
         stream = client.completions.create(
             model="m",
             prompt="x",
-            max_tokens=1900,
+            max_tokens=MUCH,
             stream=True,
             n=8,
-            extra_body={"min_tokens": 1900},
+            extra_body={"min_tokens": MUCH},
             extra_headers={"request-timeout-ms": "1500"},
         )
         with pytest.raises(openai.APIError) as caught:

@@ -9,13 +9,12 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from tests.live.asking import CHAT, LONG, Asking, ask, chat, connected, frozen, started
+from tests.live.asking import CHAT, GENERATED, LONG, Asking, ask, chat, connected, frozen, started
 from tests.live.conftest import StartVllm
 from tests.live.vllm_server import VllmServer
 from tests.shim.otlp import Receiver, receiving
 from tests.shim.wire import conforms
 
-GENERATED = "vllm:generation_tokens_total"
 # What vLLM itself measures, as sums over its finished requests (seconds).
 CLOCK = {"queue": "vllm:request_queue_time_seconds_sum", "decode": "vllm:request_decode_time_seconds_sum"}
 
@@ -82,7 +81,7 @@ def test_tokens_of_clients_that_left_add_up_to_the_engines(vllm: VllmServer, str
 
 def test_one_that_left_the_queue_has_no_times_that_never_were(vllm: VllmServer) -> None:
     """The engine stands still meanwhile."""
-    survivor = started(vllm, stream=True, n=8, max_tokens=200, min_tokens=200)
+    survivor = started(vllm, stream=True, n=8)
     vllm.signal_engine(signal.SIGSTOP)
     try:
         with connected(vllm, {**LONG, "stream": True}, headers={"x-request-id": "never-begun"}):
@@ -90,7 +89,7 @@ def test_one_that_left_the_queue_has_no_times_that_never_were(vllm: VllmServer) 
         (record,) = vllm.wait_records(request_id="never-begun", timeout=5)
     finally:
         vllm.signal_engine(signal.SIGCONT)
-    survivor.wait()
+    survivor.leave()
     times = ("queue_time_ms", "time_to_first_token_ms", "generation_time_ms")
     assert [record[name] for name in times] == [None] * 3
     assert (record["tokens_at_disconnect"], record["tokens_after_disconnect"], record["wasted"]) == (0, 0, False)

@@ -9,12 +9,11 @@ from typing import Any
 
 import pytest
 from tests.live.ahead import shared_server
-from tests.live.asking import CHAT, COMPLETIONS, LONG, ask, chat
+from tests.live.asking import CHAT, COMPLETIONS, CONTEXT, LONG, ask, chat
 from tests.live.vllm_server import VllmServer
 from tests.shim.wire import Answer, conforms
 
 KEY = "sk-planted-key-0123456789"
-GENERATED = "vllm:generation_tokens_total"
 SECRETS = [
     "/usr/lib/python3.11/site-packages/vllm/v1/engine/core.py",
     'File "/opt/vllm/model_runner.py", line 1234, in execute_model',
@@ -116,7 +115,7 @@ def test_strangers_learn_nothing_and_cost_nothing(faulty: VllmServer, headers: d
 def test_the_clamp_policy_serves_what_fits_and_tells_it(faulty: VllmServer) -> None:
     """Bare vLLM's behaviour, but said."""
     for stream in (True, False):
-        body = {**LONG, "prompt": "a" * 2000, "max_tokens": 500, "min_tokens": 0, "stream": stream}
+        body = {**LONG, "prompt": "a" * (CONTEXT - 48), "max_tokens": 500, "min_tokens": 0, "stream": stream}
         answer = ask(faulty, body, headers={"authorization": f"Bearer {KEY}", "x-request-id": f"clamped-{stream}"})
         assert (answer.status, answer.header("x-lastword-effective-max-tokens")) == (200, "48")
         (record,) = faulty.wait_records(request_id=f"clamped-{stream}")

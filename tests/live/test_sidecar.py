@@ -15,12 +15,13 @@ from typing import Any
 
 import environments  # scripts/scoreboard
 import pytest
+from tests.live.asking import CONTEXT, MUCH
 from tests.live.vllm_server import ROOT, VllmServer
 from tests.sidecar.process import Running, asking, get, last_event, left_alone, sidecar, started_server, until
 
 WORDS = {"model": "m", "messages": [{"role": "user", "content": "What is a lighthouse for?"}], "temperature": 0}
 LONG = {**WORDS, "max_tokens": 1500, "stream": True, "ignore_eos": True}
-SLOW = {**LONG, "max_tokens": 1900, "n": 4, "temperature": 1}
+SLOW = {**LONG, "max_tokens": MUCH, "n": 4, "temperature": 1}
 
 
 @contextlib.contextmanager
@@ -148,7 +149,7 @@ def test_in_front_of_vllm(fresh_vllm: VllmServer, tmp_path: Path) -> None:
             time.sleep(pause)
         leave_vllm(server, fresh_vllm)
         with asking(
-            server.port, {**WORDS, "max_tokens": 4, "messages": [{"role": "user", "content": "x" * 3000}]}
+            server.port, {**WORDS, "max_tokens": 4, "messages": [{"role": "user", "content": "x" * CONTEXT}]}
         ) as answer:
             assert json.loads(answer.read())["error"]["code"] == "context_length_exceeded"
         with ThreadPoolExecutor() as beside, asking(server.port, SLOW) as stream:

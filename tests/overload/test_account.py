@@ -13,6 +13,7 @@ from overload.arms import LANES, Limits, arms, choose
 from overload.callers import Attempt
 from overload.calls import Call, draw
 from overload.capacity import Capacity
+from overload.chart import chart
 from overload.table import table, verdict
 
 
@@ -92,42 +93,98 @@ def test_the_account_adds_up() -> None:
     assert column["seconds_to_refusal"] == {"p50": 0.01, "p95": 0.01}
 
 
-def test_the_table_has_a_column_an_arm_and_says_how_the_shim_compares() -> None:
-    def column(completed: int, wasted: int) -> dict[str, Any]:
-        attempts = [attempt(number, 1, "completed", seconds=1.0, tokens=100) for number in range(completed)]
-        calls = [Call(number, 0.0, True, 10, 100, 8, 0) for number in range(completed)]
-        engine = {"generated": 100.0 * completed + wasted, "prefilled": 0, "started": completed, "finished": completed}
-        return {**account(calls, attempts, engine), "seconds": 10.0, "own_records": {"lanes_full": 0.987}}
+def column(completed: int, wasted: int) -> dict[str, Any]:
+    attempts = [attempt(number, 1, "completed", seconds=1.0, tokens=100) for number in range(completed)]
+    calls = [Call(number, 0.0, True, 10, 100, 8, 0) for number in range(completed)]
+    engine = {"generated": 100.0 * completed + wasted, "prefilled": 0, "started": completed, "finished": completed}
+    return {**account(calls, attempts, engine), "seconds": 10.0, "own_records": {"lanes_full": 0.987}}
 
+
+def result_of(*found: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    runs = [{"seed": number, "arms": one} for number, one in enumerate(found, 1)]
+    return {"limits": {"inflight": 9, "queued": 19}, "callers": "alike", "runs": runs}
+
+
+def test_the_table_has_a_column_an_arm_and_says_how_the_shim_compares() -> None:
     found = {"bare": column(50, 1000), "limit": column(80, 100), "shim": column(88, 50)}
-    result = {"limits": {"inflight": 9, "queued": 19}, "runs": [{"seed": 7, "arms": found}]}
+    result = result_of(found)
     (line,) = verdict(result)
     assert line == (
-        "seed 7: with the shim 1.10 × the completed calls of the better of the others, while the engine made 1.09 × the "
+        "seed 1: with the shim 1.10 × the completed calls of the better of the others, while the engine made 1.09 × the "
         "tokens a second and had all its places in use 98.7% of the time; 95% less wasted than bare"
     )
     lines = table(result).splitlines()
     assert lines[0] == "| | bare vLLM | vLLM, --max-num-queued-reqs 28 | vLLM with the shim |"
     assert "| **completed in time** | 50 | 80 | 88 |" in lines
     assert "| … a second | 600 | 810 | 885 |" in lines
-    result["runs"] = [{"seed": 7, "arms": found}, {"seed": 8, "arms": {**found, "shim": column(90, 50)}}]
+    result = result_of(found, {**found, "shim": column(90, 50)})
     assert [line.partition(" the completed")[0] for line in verdict(result)] == [
-        "seed 7: with the shim 1.10 ×",
-        "seed 8: with the shim 1.12 ×",
+        "seed 1: with the shim 1.10 ×",
+        "seed 2: with the shim 1.12 ×",
         "all together: with the shim 1.11 ×",
     ]
     assert "| **completed in time** | 50 (50 – 50) | 80 (80 – 80) | 89 (88 – 90) |" in table(result).splitlines()
 
 
-def test_the_shims_records_tell_how_long_all_places_were_in_use() -> None:
-    """Two places: one request has the first from 0 to 8 s, one the other from 2 to 6 s; the last is refused at 10 s."""
+def test_a_pace_is_that_while_calls_came_where_every_arm_that_is_compared_tells_it() -> None:
+    """Each arm has the same one over its whole run, since only the time after the last call differs."""
 
-    def record(second: float, queue: float | None, total: float) -> dict[str, Any]:
+    def looked(tokens: float) -> dict[str, Any]:
+        return {**column(80, 0), "generated_while_calls_came": tokens, "seconds_while_calls_came": 8.0}
+
+    found = {"bare": looked(7200), "limit": looked(6000), "shim": looked(6400)}
+    lines = table(result_of(found)).splitlines()
+    assert "| … a second while calls came | 900 | 750 | 800 |" in lines
+    assert not [line for line in lines if line.startswith("| … a second |")]
+    assert "0.89 × the tokens a second" in lines[-1]
+    (line,) = verdict(result_of({**found, "shim": column(80, 0)}))
+    assert "1.00 × the tokens a second" in line
+
+
+def test_what_nobody_knows_is_left_out_of_the_verdict() -> None:
+    """No share of the places in use, nothing completed without the shim, nothing wasted by bare vLLM, no pace."""
+    bare, shim = column(0, 0), column(88, 0)
+    del shim["own_records"]
+    assert verdict(result_of({"bare": bare, "limit": bare, "shim": shim})) == [
+        "seed 1: with the shim 88 completed calls and none without it"
+    ]
+    shim["own_records"] = {}
+    (line,) = verdict(result_of({"bare": column(44, 100), "shim": shim}))
+    assert line == (
+        "seed 1: with the shim 2.00 × the completed calls of bare vLLM, while the engine made 1.96 × the tokens a second; "
+        "100% less wasted than bare"
+    )
+
+
+def test_an_arm_may_be_missing_in_a_repetition() -> None:
+    both = {"bare": column(40, 100), "shim": column(88, 50)}
+    result = result_of(both, {"bare": column(50, 100), "limit": column(80, 0), "shim": column(88, 50)})
+    assert "| **completed in time** | 45 (40 – 50) | 88 (88 – 88) | 80 |" in table(result).splitlines()
+    assert [line.partition(",")[0] for line in verdict(result)] == [
+        "seed 1: with the shim 2.20 × the completed calls of bare vLLM",
+        "seed 2: with the shim 1.10 × the completed calls of the better of the others",
+        "all together: with the shim 1.96 × the completed calls of bare vLLM",
+    ]
+    assert "80" in chart(result)
+
+
+def test_the_shims_records_tell_how_long_all_places_were_in_use() -> None:
+    """Two places: one request has the first from 0 to 8 s, one the other from 2 to 6 s; the last is refused at 10 s.
+
+    Where the engine's last token is known, a place is free from then on: at 7 s, and at 5.5 s.
+    """
+
+    def record(second: float, queue: float | None, total: float, generation: float | None = None) -> dict[str, Any]:
         known = {"outcome": "completed", "error_code": None, "client_disconnected": False, "disconnect_phase": None}
         times = {"received_at": f"2026-01-01T00:00:{second:09.6f}Z", "queue_time_ms": queue, "total_time_ms": total}
+        times |= {"time_to_first_token_ms": queue, "generation_time_ms": generation}
         return {**known, **times, "tokens_after_disconnect": None, "completion_tokens": 1}
 
     records = [record(0, 0, 8000), record(1, 1000, 5000), record(10, None, 1)]
     assert own_records(records, lanes=2)["lanes_full"] == 0.4
     assert own_records(records, lanes=1)["lanes_full"] == 0.8
     assert own_records(records[:1], lanes=1)["lanes_full"] == 0.0
+    assert own_records([], lanes=1)["lanes_full"] == 0.0
+    told = [record(0, 0, 8000, 7000), record(1, 1000, 5000, 3500), record(10, None, 1)]
+    assert own_records(told, lanes=1)["lanes_full"] == 0.7
+    assert own_records(told, lanes=2)["lanes_full"] == 0.35

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import os
 import signal
 import sys
 
 from lastword._extras import how_to_install
-from lastword.cli._stdout import finish, prepare
 
 _EXTRAS = {
     **dict.fromkeys(("typer", "rich"), "cli"),
@@ -23,11 +23,10 @@ def _end_the_start(*_: object) -> None:
 
 
 def main() -> int:
-    """Run the command line.
-
-    The exit status: 0 well, 1 the answer is no, 2 it could not be found out, 130 Ctrl-C, 141 nobody reads on.
-    """
-    prepare()
+    """Run the command line; the exit status: 0 well, 1 the answer is no, 2 it could not be found out, 130 Ctrl-C."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a terminal that lacks a character gets its number, and no traceback
+            stream.reconfigure(errors="backslashreplace")
     if sys.argv[1:2] == ["shim"] and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _end_the_start)
     try:
@@ -46,6 +45,4 @@ def main() -> int:
     except KeyboardInterrupt:
         print("lastword: interrupted", file=sys.stderr)
         return 130
-    finally:
-        finish()
     return 0

@@ -34,9 +34,9 @@ def export(
     """
     with ends_well():
         count = write(directory, force=force)
-    typer.echo(f"Wrote contract {CONTRACT_VERSION} to {directory}: {count} files.")
-    typer.echo(f"Next: read {directory / 'README.md'}, commit the directory, and let your CI run")
-    typer.echo(f"  lastword contract verify {directory}")
+        typer.echo(f"Wrote contract {CONTRACT_VERSION} to {directory}: {count} files.")
+        typer.echo(f"Next: read {directory / 'README.md'}, commit the directory, and let your CI run")
+        typer.echo(f"  lastword contract verify {directory}")
 
 
 @app.command()
@@ -49,8 +49,8 @@ def verify(
     """
     with ends_well():
         copy = inspect(directory)
-    for line in _verdict(directory, copy):
-        typer.echo(printable(line))
+        for line in _verdict(directory, copy):
+            typer.echo(printable(line))
     raise typer.Exit(0 if copy.current else 1)
 
 

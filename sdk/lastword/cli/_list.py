@@ -7,14 +7,13 @@ import json
 import sys
 from collections.abc import Iterator
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated, Any, TextIO
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from lastword._contract import vectors
-from lastword.cli._exit import ends_well
+from lastword.cli._exit import Output, ends_well
 from lastword.conformance._cases import matches, nearest
 from lastword.conformance._results import ConformanceError
 
@@ -53,7 +52,7 @@ def list_vectors(
         if not found:
             raise ConformanceError(_names_nothing(patterns or [], kind or []))
         if as_json:
-            typer.echo(json.dumps(found, indent=2, ensure_ascii=not _is_utf_8(sys.stdout.encoding)))
+            typer.echo(json.dumps(found, indent=2, ensure_ascii=not _is_utf_8(sys.stdout)))
         else:
             _show(found, requirements=requirements)
 
@@ -66,8 +65,10 @@ def _names_nothing(patterns: list[str], kinds: list[Kinds]) -> str:
     return f"no vector is named by {named}: {hint}`lastword conformance list{of_kind}` shows them all"
 
 
-def _is_utf_8(encoding: str) -> bool:
-    return codecs.lookup(encoding).name == "utf-8"  # a backslash for what another one lacks would be no JSON
+def _is_utf_8(stream: TextIO | None) -> bool:
+    return (
+        stream is not None and codecs.lookup(stream.encoding).name == "utf-8"
+    )  # a backslash for what another one lacks would be no JSON
 
 
 def _found(kinds: list[Kinds], patterns: list[str]) -> Iterator[dict[str, Any]]:
@@ -86,7 +87,7 @@ def _found(kinds: list[Kinds], patterns: list[str]) -> Iterator[dict[str, Any]]:
 
 
 def _show(found: list[dict[str, Any]], *, requirements: bool) -> None:
-    console = Console(highlight=False)
+    console = Output(highlight=False)
     rows = [_row(each, requirements=requirements) for each in found]
     if not console.is_terminal:  # a line each, for grep and cut
         typer.echo("\n".join("\t".join(row) for row in rows))

@@ -14,6 +14,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from lastword.cli._exit import Output
 from lastword.conformance._baseline import Baseline
 from lastword.conformance._cases import CHOICES, Profile, Selection, load_profile, select
 from lastword.conformance._results import ConformanceError, Kind, Run
@@ -127,7 +128,7 @@ class Session:
     @contextlib.contextmanager
     def listener(self) -> Iterator[Progress]:
         """Who is told of the run while it goes on: a bar on a terminal. Ctrl-C takes it away, and shows what was played."""
-        told = progress(Console(stderr=True, quiet=self.options.quiet))
+        told = progress(Output(stderr=True, quiet=self.options.quiet))
         try:
             with told:
                 yield told
@@ -191,7 +192,7 @@ def prepare(kind: Kind, options: Options) -> Session:
         selection,
         Baseline.read(options.expected_failures) if options.expected_failures else Baseline(),
         profile,
-        Console(highlight=False),
+        Output(highlight=False),
     )
 
 

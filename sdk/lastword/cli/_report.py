@@ -14,11 +14,10 @@ from pathlib import Path
 from typing import Annotated, Final
 
 import typer
-from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
 from lastword._command_error import CommandError
-from lastword.cli._exit import ends_well
+from lastword.cli._exit import Output, ends_well
 from lastword.conformance.show._files import check_writable, write
 from lastword.conformance.show._printable import printable
 from lastword.report._account import Account
@@ -173,7 +172,7 @@ def _progress(files: Sequence[str]) -> Iterator[Callable[[int], None]]:
         yield lambda _: None
         return
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    with Progress(*columns, console=Output(stderr=True), transient=True) as bar:
         task = bar.add_task("reading", total=total)
         yield lambda number: bar.advance(task, number)
 
@@ -217,6 +216,6 @@ def _print(
         made = [plain(account, reading, group) for group, (account, reading) in zip(groups, read, strict=True)]
         typer.echo(json.dumps(made[0] if len(made) == 1 else dict(zip(NAMES, made, strict=True)), indent=2))
         return
-    console = Console(highlight=False)
+    console = Output(highlight=False)
     lines = about if len(about) == 1 else [f"{name}: {line}" for name, line in zip(NAMES, about, strict=True)]
     show(console, tables([account for account, _ in read], by_model=by_model), lines)
