@@ -1,4 +1,4 @@
-"""``lastword report``: the account of the records that servers and clients left."""
+"""``lastword report``: the account of the records that the shim left, and clients where they write some."""
 
 from __future__ import annotations
 
@@ -77,8 +77,8 @@ def report(
 ) -> None:
     """Tell what came of recorded traffic: who was admitted, what completed, and what was generated for nobody.
 
-    The records are those of the shim (LASTWORD_RECORDS), of clients, or both, which are then joined by request id and
-    attempt. Files may be of any size.
+    The records are those of the shim (LASTWORD_RECORDS). Records of clients, where these write some, are joined to them
+    by request id and attempt; lastword's own SDK writes none yet. Files may be of any size.
 
     [bold]Examples[/bold]:
 

@@ -50,7 +50,7 @@ def shim(
             metavar="SECONDS",
             min=0,
             rich_help_panel=_LISTEN,
-            help="How long open requests may take to finish after the first Ctrl-C or SIGTERM.",
+            help="How long open requests may take to finish after the first Ctrl-C, SIGTERM or SIGHUP.",
         ),
     ] = 30.0,
     upstream_connect: Annotated[
@@ -96,9 +96,11 @@ def shim(
     [bold]Another[/bold]: LASTWORD_IDLE_TIMEOUT=30 lastword shim --upstream http://127.0.0.1:8000 --host 0.0.0.0 --port 80
 
     Once it takes requests, it prints "ready URL". An upstream that does not answer yet is named in the log.
-    The first Ctrl-C, SIGTERM or SIGHUP drains: new requests are refused, open ones may finish. The second ends it at once.
+    The first Ctrl-C, SIGTERM or SIGHUP drains: new requests are refused, open ones may finish. A Ctrl-C or SIGTERM after
+    that ends it at once.
 
-    [bold]Exit status[/bold]: 0 stopped in order, 1 --check found it unwell, 2 no start, 130 Ctrl-C early or twice.
+    [bold]Exit status[/bold]: 0 stopped in order, 1 --check found it unwell, 2 no start, 130 Ctrl-C early or as the second
+    signal, 143 SIGTERM as the second.
     """
     try:
         from lastword_shim.sidecar.serve import Service, StartError, check_only, run
