@@ -30,6 +30,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "environment"))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
+from tests.live.turns import go_first
+
 import marked
 from bench import BenchError, client_cost
 from bench.clients import CLIENTS
@@ -75,6 +77,7 @@ def arguments() -> argparse.Namespace:
 
 def measure(options: argparse.Namespace) -> None:
     """Each part in turn; its table is printed as soon as it is there."""
+    go_first()
     result: dict[str, Any] = {}
     for name in options.parts or PARTS:
         module = importlib.import_module(f"bench.{PARTS[name]}")  # each loads only what it needs

@@ -27,6 +27,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "environment"))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
+from tests.live.turns import go_first
+
 import engine_env
 import marked
 from overload import keeping, playing
@@ -45,6 +47,7 @@ def say(text: str) -> None:
 
 def experiment(options: argparse.Namespace) -> dict[str, Any]:
     """Every arm, once a seed; the order turns from seed to seed."""
+    go_first()
     paths = {name: path for name, path in engine_env.ensure(smollm2=False, check_only=True).items() if path}
     with playing.served(Arm("capacity", "bare vLLM, to measure what it can take"), paths, say) as server:
         playing.calibrate(server, options.warm_up)

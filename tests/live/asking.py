@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tests.conformance.servers import vllm
+from tests.live.turns import go_first
 from tests.live.vllm_server import VllmServer
 from tests.shim.wire import Answer
 
@@ -100,6 +101,7 @@ class Asking:
         self._thread.start()
 
     def _run(self) -> None:
+        go_first()
         try:
             with connected(self.server, self.body, path=self.path, headers=self.headers) as connection:
                 self._connection = connection

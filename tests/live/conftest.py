@@ -43,6 +43,7 @@ from typing import Any
 
 import pytest
 from tests.live.ahead import Ahead, Say, serve, shared_server
+from tests.live.turns import go_first
 from tests.live.vllm_server import ROOT, VllmServer
 
 StartVllm = Callable[..., VllmServer]
@@ -57,6 +58,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.live)
             if not item.get_closest_marker("timeout"):
                 item.add_marker(pytest.mark.timeout(240))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _served_first() -> None:
+    go_first()
 
 
 @pytest.fixture(scope="session")

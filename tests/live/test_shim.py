@@ -191,10 +191,10 @@ def test_a_client_that_leaves_the_queue_disturbs_nobody(vllm: VllmServer) -> Non
 
 def test_a_deadline_of_the_caller_ends_the_generation(vllm: VllmServer) -> None:
     """As an event in a stream that has begun, as a status else; the engine stops both times."""
-    stream = ask(vllm, {**LONG, "stream": True, "n": 8}, headers={"request-timeout-ms": "1500"})
+    stream = ask(vllm, {**LONG, "stream": True, "n": 8}, headers={"request-timeout-ms": "4000"})
     assert stream.event_error["code"] == "deadline_exceeded"
     stopped(vllm)
-    whole = ask(vllm, {**LONG, "n": 8}, headers={"request-timeout-ms": "1000"})
+    whole = ask(vllm, {**LONG, "n": 8}, headers={"request-timeout-ms": "2000"})
     assert (whole.status, whole.error["code"]) == (504, "deadline_exceeded")
     assert whole.header("x-should-retry") == "false"
     stopped(vllm)
@@ -226,7 +226,7 @@ class TestStockClient:
         ("options", "error", "code"),
         [
             ({"extra_body": GRAMMAR}, openai.BadRequestError, "invalid_request_error"),
-            ({"max_tokens": 5000}, openai.BadRequestError, "context_length_exceeded"),
+            ({"max_tokens": 99_999}, openai.BadRequestError, "context_length_exceeded"),
             ({"model": "nope"}, openai.NotFoundError, "model_not_found"),
             ({"temperature": 9}, openai.BadRequestError, "invalid_request_error"),
         ],
@@ -261,7 +261,7 @@ class TestStockClient:
             stream=True,
             n=8,
             extra_body={"min_tokens": MUCH},
-            extra_headers={"request-timeout-ms": "1500"},
+            extra_headers={"request-timeout-ms": "4000"},
         )
         with pytest.raises(openai.APIError) as caught:
             for _ in stream:

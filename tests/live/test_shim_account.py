@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from tests.live.asking import CHAT, GENERATED, LONG, Asking, ask, chat, connected, frozen, started
+from tests.live.asking import CHAT, GENERATED, LONG, Asking, ask, chat, connected, started
 from tests.live.conftest import StartVllm
 from tests.live.vllm_server import VllmServer
 from tests.shim.otlp import Receiver, receiving
@@ -34,15 +34,14 @@ def idle(request: pytest.FixtureRequest) -> None:
 @pytest.mark.parametrize("stream", [True, False])
 def test_times_are_the_engines_own(vllm: VllmServer, stream: bool) -> None:
     """Of the ninth of nine where eight have a place: its queue is the engine's, and so is its generation, to the millisecond."""
-    ask(vllm, chat(max_tokens=2))  # so that the sums are there
-    eight = started(vllm, stream=True, n=8, max_tokens=900, min_tokens=900)
+    assert ask(vllm, chat(max_tokens=2), path=CHAT).status == 200  # so that the sums are there
+    eight = started(vllm, stream=True, n=8)
     request_id = f"ninth-{stream}"
     body = {**LONG, "max_tokens": 60, "min_tokens": 60, "stream": stream}
-    with frozen(vllm):  # so that the eight are still there when it comes
-        ninth = Asking(vllm, body, headers={"x-request-id": request_id})
-        time.sleep(0.5)
+    ninth = Asking(vllm, body, headers={"x-request-id": request_id})
+    time.sleep(0.5)
+    eight.leave()
     assert ninth.wait().status == 200
-    eight.wait()
     (record,) = vllm.wait_records(request_id=request_id)
     conforms(record, "record")
     assert record["queue_time_ms"] > 50

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from tests.live.ahead import shared_server
 from tests.live.asking import CHAT, COMPLETIONS, LONG, Asking, ask, chat, frozen
+from tests.live.turns import go_first
 from tests.live.vllm_server import VllmServer
 from tests.shim.wire import Answer, conforms
 
@@ -46,7 +47,7 @@ def records_conform(bounded: VllmServer) -> Iterator[None]:
 @pytest.fixture
 def many() -> Iterator[Callable[..., Future[Answer]]]:
     """Ask beside the test: ``many(server, body, headers=…)``."""
-    with ThreadPoolExecutor(32) as pool:
+    with ThreadPoolExecutor(32, initializer=go_first) as pool:
         yield lambda *arguments, **options: pool.submit(ask, *arguments, **options)
 
 
@@ -148,19 +149,19 @@ def test_a_deadline_that_passes_while_generating_frees_the_place(
     bounded: VllmServer, many: Callable[..., Future[Answer]], stream: bool
 ) -> None:
     """Eight that generate or wait in vLLM and run out of time; the ninth, in line behind them, is served then."""
-    late = [many(bounded, {**LONG, "stream": stream}, headers={"request-timeout-ms": "3000"}) for _ in range(8)]
+    late = [many(bounded, {**LONG, "stream": stream}, headers={"request-timeout-ms": "6000"}) for _ in range(8)]
     taken = "/lastword/requests?state=queued&state=generating"
     bounded.wait_for(lambda: json.loads(bounded.get(taken)[1])["total"] == 8, "eight at the engine", 20)
-    assert ask(bounded, SHORT, timeout=15).status == 200
+    assert ask(bounded, SHORT, timeout=30).status == 200
     for answer in [future.result() for future in late]:
         error = answer.error if answer.status != 200 else answer.event_error
         assert error["code"] == "deadline_exceeded"
 
 
 def test_what_cannot_begin_in_time_is_refused_at_once_by_the_measured_pace(bounded: VllmServer) -> None:
-    """A line that moves; a caller who has 50 ms is told how long it is, and one who has a minute is served."""
+    """A line that moves; a caller who has 400 ms is told how long it is, and one who has a minute is served."""
     before = len(bounded.records())
-    body = {**SHORT, "max_tokens": 100, "min_tokens": 100}
+    body = {**SHORT, "max_tokens": 500, "min_tokens": 500}
     stop = threading.Event()
 
     def client() -> list[int]:
@@ -169,16 +170,16 @@ def test_what_cannot_begin_in_time_is_refused_at_once_by_the_measured_pace(bound
             statuses.append(ask(bounded, body).status)
         return statuses
 
-    with ThreadPoolExecutor(14) as pool:
+    with ThreadPoolExecutor(14, initializer=go_first) as pool:
         clients = [pool.submit(client) for _ in range(14)]
         bounded.wait_for(lambda: len(bounded.records()) - before >= 14, "fourteen turns", 30)
-        late = ask(bounded, body, headers={"request-timeout-ms": "50"})
+        late = ask(bounded, body, headers={"request-timeout-ms": "400"})
         in_time = ask(bounded, body, headers={"request-timeout-ms": "60000"})
         stop.set()
         statuses = {status for client_ in clients for status in client_.result()}
     assert (late.status, late.error["code"]) == (429, "queue_overloaded")
     details = late.error["details"]
-    assert 0 < details["deadline_ms"] <= 50 < details["estimated_wait_ms"] < 20_000
+    assert 0 < details["deadline_ms"] <= 400 < details["estimated_wait_ms"] < 20_000
     assert in_time.status == 200
     assert statuses == {200}
 

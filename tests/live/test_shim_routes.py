@@ -239,7 +239,7 @@ def test_signs_of_life_pass_while_the_engine_is_silent(every: VllmServer) -> Non
     asking.leave()
     answer = asking.wait()
     assert answer.body.count(b": keep-alive") >= 2
-    assert not any("error" in json.loads(event) for event in answer.events if event.startswith("{"))
+    assert b'"error"' not in answer.body
 
 
 def test_a_background_response_is_stored_streamed_and_cancelled(every: VllmServer) -> None:
@@ -278,7 +278,7 @@ def test_a_body_lost_in_an_upgrade_is_told_with_the_remedy(every: VllmServer) ->
 @pytest.mark.parametrize("path", [RESPONSES, MESSAGES])
 def test_a_deadline_stops_the_engine(every: VllmServer, path: str) -> None:
     """Also on these routes, and the record tells what it cost."""
-    asking = Asking(every, {**ENDLESS[path], "stream": True}, path=path, headers={"request-timeout-ms": "600"})
+    asking = Asking(every, {**ENDLESS[path], "stream": True}, path=path, headers={"request-timeout-ms": "3000"})
     answer = asking.wait()
     assert error_of(answer, stream=True)["code"] == "deadline_exceeded"
     every.wait_idle(timeout=10)

@@ -16,6 +16,7 @@ from typing import Any
 import environments  # scripts/scoreboard
 import pytest
 from tests.live.asking import CONTEXT, MUCH
+from tests.live.turns import go_first
 from tests.live.vllm_server import ROOT, VllmServer
 from tests.sidecar.process import Running, asking, get, last_event, left_alone, sidecar, started_server, until
 
@@ -152,7 +153,7 @@ def test_in_front_of_vllm(fresh_vllm: VllmServer, tmp_path: Path) -> None:
             server.port, {**WORDS, "max_tokens": 4, "messages": [{"role": "user", "content": "x" * CONTEXT}]}
         ) as answer:
             assert json.loads(answer.read())["error"]["code"] == "context_length_exceeded"
-        with ThreadPoolExecutor() as beside, asking(server.port, SLOW) as stream:
+        with ThreadPoolExecutor(initializer=go_first) as beside, asking(server.port, SLOW) as stream:
             whole = beside.submit(ask_whole, server.port)
             stream.read(400)
             until(lambda: fresh_vllm.metric("vllm:num_requests_running") == 8, 10, "they are not both at work")
