@@ -67,13 +67,21 @@ FAULTS: dict[str, tuple[str, ...]] = {
 """Faults and the tests that cause them: file and function in tests/live, with all their parameters."""
 
 
+def nodes(faults: list[str]) -> list[str]:
+    """Their tests as pytest names them, in the order in which the files have them: the last of some takes the server along."""
+    tests = {test.partition("::")[::2] for fault in faults for test in FAULTS[fault]}
+    texts = {file: (LIVE / f"{file}.py").read_text("utf-8") for file, _ in tests}
+    return [
+        f"{LIVE}/{file}.py::{name}"
+        for file, name in sorted(tests, key=lambda test: (test[0], texts[test[0]].index(f"def {test[1]}(")))
+    ]
+
+
 def play(faults: list[str]) -> tuple[int, str, dict[str, list[bool]]]:
     """One round: pytest's exit status, what it printed, and by test how each of its parameters fared."""
-    tests = list(dict.fromkeys(test for fault in faults for test in FAULTS[fault]))
-    nodes = [f"{LIVE}/{file}.py::{name}" for file, _, name in (test.partition("::") for test in sorted(tests))]
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.xml"
-        argv = [sys.executable, "-m", "pytest", "--quiet", f"--junit-xml={report}", *nodes]
+        argv = [sys.executable, "-m", "pytest", "--quiet", f"--junit-xml={report}", *nodes(faults)]
         done = subprocess.run(argv, cwd=ROOT, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
         fared: dict[str, list[bool]] = {}
         if report.exists():

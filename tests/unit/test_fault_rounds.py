@@ -6,7 +6,7 @@ import ast
 
 import pytest
 
-from fault_rounds import FAULTS, LIVE, passed
+from fault_rounds import FAULTS, LIVE, nodes, passed
 
 
 @pytest.mark.parametrize("test", sorted({test for tests in FAULTS.values() for test in tests}))
@@ -28,3 +28,12 @@ def test_a_fault_passes_only_where_each_of_its_tests_ran_and_none_failed() -> No
     last = FAULTS["kill"][-1]
     assert not passed("kill", {**whole, last: [True, False]})
     assert not passed("kill", {test: fared for test, fared in whole.items() if test != last})
+
+
+def test_the_tests_run_in_the_order_of_their_files() -> None:
+    """The one that kills a server that others share is the last of its file."""
+    named = [node.rpartition("/")[2] for node in nodes(list(FAULTS))]
+    assert len(named) == len(set(named)) == len({test for tests in FAULTS.values() for test in tests})
+    endpoints = [name for name in named if name.startswith("test_endpoints.py")]
+    assert endpoints[-1] == "test_endpoints.py::test_a_dead_engine_is_dead"
+    assert len(endpoints) > 1
