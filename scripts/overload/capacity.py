@@ -48,9 +48,12 @@ async def measure(target: Target, *, lanes: int, seconds: float, seed: int) -> C
                 raise RuntimeError(f"a call ended as {attempt.ending} ({attempt.error}) while nothing was overloaded")
             done.append((time.monotonic(), attempt))
 
-    async with asyncio.TaskGroup() as group:
-        for _ in range(lanes):
-            group.create_task(lane())
+    try:
+        async with asyncio.TaskGroup() as group:
+            for _ in range(lanes):
+                group.create_task(lane())
+    except ExceptionGroup as several:
+        raise several.exceptions[0] from None
     # The first of each lane meet an engine that is filling up, the last one that is running empty.
     settled = [(at, attempt) for at, attempt in done if at <= ends][lanes:]
     if len(settled) < lanes:

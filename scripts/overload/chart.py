@@ -20,7 +20,7 @@ def chart(result: Mapping[str, Any]) -> str:
     names = named(result["runs"])
     titles = {name: arm.title for name, arm in arms(Limits(**result["limits"])).items()}
     tokens = {name: [_median(result, name, f"{kind}_tokens") for kind in ("useful", "wasted")] for name in names}
-    scale = (WIDTH - LEFT - 20) / max(sum(both) for both in tokens.values())
+    scale = (WIDTH - LEFT - 20) / max(1, *(sum(both) for both in tokens.values()))
     height = TOP + ROW * len(names) + 8
     lines = [
         f"<svg xmlns='http://www.w3.org/2000/svg' width='{WIDTH}' height='{height}' viewBox='0 0 {WIDTH} {height}' {FONT}>",
