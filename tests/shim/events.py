@@ -101,7 +101,7 @@ def read_events(body: bytes) -> list[tuple[str, Any]]:
     """The events of a stream that left, as (name, parsed data)."""
     found = []
     for block in body.decode().split("\n\n"):
-        fields = dict(line.split(": ", 1) for line in block.split("\n") if not line.startswith(":"))
+        fields = dict(line.split(": ", 1) for line in block.split("\n") if line and not line.startswith(":"))
         if "data" in fields:
             found.append((fields.get("event", ""), json.loads(fields["data"])))
     return found

@@ -60,7 +60,7 @@ class Answer:
     def event_error(self) -> dict[str, Any]:
         """The error event that ends a stream: the only one, the last one, in the contract's shape."""
         errors = [json.loads(event) for event in self.events if event.startswith('{"error"')]
-        assert len(errors) == 1, self.events
+        assert len(errors) == 1, self.events[-3:]
         assert json.loads(self.events[-1]) == errors[0]
         assert "[DONE]" not in self.events
         conforms({"data": errors[0]}, "stream-error-event")
