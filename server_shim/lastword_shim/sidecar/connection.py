@@ -30,7 +30,6 @@ class Connection(asyncio.Protocol):
         self._reading = True
         self._waiter: asyncio.Future[None] | None = None
         self._drained: asyncio.Future[None] | None = None
-        self._lost: asyncio.Future[None] = self._loop.create_future()
         self._poll = select.poll()
         self.expiry: asyncio.TimerHandle | None = None
         self.idle_since = 0.0
@@ -99,11 +98,6 @@ class Connection(asyncio.Protocol):
             found.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self._transport.abort()
 
-    async def stays(self, seconds: float) -> bool:
-        """Whether the upstream keeps it for so long, without a request."""
-        await asyncio.wait((self._lost,), timeout=seconds)
-        return self._open
-
     def is_usable(self) -> bool:
         """Whether the upstream keeps it open and silent, as far as this machine knows, by now."""
         return self._stands and not self._poll.poll(0)
@@ -150,7 +144,6 @@ class Connection(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """It is closed."""
         self._open = False
-        self._lost.set_result(None)
         if self._http is None:
             self._end_idle()
         elif not self._http.done:

@@ -9,7 +9,7 @@ from typing import Final
 from lastword._classify import classify_response
 from lastword._codes import Code
 from lastword_shim.engine import Condition
-from lastword_shim.sidecar.failures import NoRoom, Refused, UpstreamError
+from lastword_shim.sidecar.failures import Broken, NoRoom, Refused, Unreadable, UpstreamError
 from lastword_shim.sidecar.http1 import Http1
 from lastword_shim.sidecar.pool import Pool
 
@@ -20,8 +20,8 @@ _REMEMBERED: Final = 1.0
 _AT_MOST: Final = 0.5
 """Seconds that whoever wants a fresh answer is kept waiting: probes have little patience."""
 _NOT_YET: Final = frozenset({Code.MODEL_LOADING, Code.SERVER_SHUTTING_DOWN})
-_DYING: Final = 0.1
-"""Seconds in which a process that is being killed has ceased to listen."""
+_DYING: Final = 1.0
+"""Seconds in which a living upstream answers to something, and one that is being killed has ceased to listen."""
 _MOST: Final = 65536
 
 
@@ -65,12 +65,12 @@ class Health:
             UpstreamError: that cannot be seen.
         """
         try:
-            connection = await self._pool.open()
-            # A process that dies closes its connections first and its listener a moment later.
-            stays = await connection.stays(_DYING)
-            connection.close()
-            if not stays:
-                (await self._pool.open()).close()
+            # A process that dies closes its connections first and its listener a moment later; who answers lives.
+            with contextlib.suppress(TimeoutError, Broken, Unreadable):
+                async with asyncio.timeout(_DYING):
+                    await self._get(self._pool.address.prefix + "/health")
+                return False
+            (await self._pool.open()).close()
         except Refused:
             self.heard(reachable=False)
             return True
