@@ -2,7 +2,7 @@
 """What lastword costs, measured on this machine in one run. It asserts no speed.
 
 client       CPU per streamed chunk: lastword, openai-python, httpx by hand (1 minute)
-throughput   tokens/s of real vLLM with the shim against bare, at 8 and 64 streams (8 minutes; needs `make engine`)
+throughput   tokens/s of real vLLM with the shim against bare, at 8 and 64 streams (5 minutes; needs `make engine`)
 chunk        what the shim adds to each chunk: median and 99th of a hundred
 stop         from a caller's socket closing until the engine's tokens stop: vLLM bare, with the shim, behind the sidecar
 proxy        the sidecar and LiteLLM's proxy before the same upstream: chunks/s, and what each adds to a chunk

@@ -21,8 +21,8 @@ from overload.callers import Target, try_once
 from overload.calls import Call
 
 LOADS = {"smollm2": {8: 100, 64: 40}, "tiny": {8: 500, 64: 150}}
-"""By model the streams at once, and the tokens of each.  SmolLM2-135M has 30 layers and is what a token costs an engine at the
-least; the tiny one has two, so that the server around the engine has as much to do."""
+"""By model the streams at once, and the tokens of each.  SmolLM2-135M has 30 layers, and few models in use cost an engine less;
+the tiny one has two, so that the server around the engine has as much to do."""
 ENDLESS = 300.0
 
 

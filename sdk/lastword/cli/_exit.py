@@ -7,12 +7,13 @@ import os
 import signal
 import sys
 from collections.abc import Iterator
-from typing import Final, TextIO
+from typing import Final
 
 import typer
 from rich.console import Console
 
 from lastword._command_error import CommandError
+from lastword._output import discard
 from lastword.conformance.show._printable import printable
 
 _SIGPIPE: Final = 128 + 13  # as shells have it
@@ -52,7 +53,7 @@ def ends_well() -> Iterator[None]:
         with _sentences():
             yield
     except BrokenPipeError as error:
-        _discard(sys.stdout, sys.stderr)
+        discard(sys.stdout, sys.stderr)
         raise typer.Exit(_SIGPIPE) from error
 
 
@@ -61,18 +62,8 @@ def _flush() -> None:
         try:
             sys.stdout.flush()
         except OSError:
-            _discard(sys.stdout)
+            discard(sys.stdout)
             raise
-
-
-def _discard(*streams: TextIO | None) -> None:
-    """Send what is still buffered nowhere, or Python complains about it when it exits."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    for stream in streams:
-        with contextlib.suppress(OSError, ValueError):  # a stream without a descriptor
-            if stream is not None and not stream.isatty():
-                os.dup2(nowhere, stream.fileno())
-    os.close(nowhere)
 
 
 @contextlib.contextmanager

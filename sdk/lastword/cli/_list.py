@@ -66,9 +66,8 @@ def _names_nothing(patterns: list[str], kinds: list[Kinds]) -> str:
 
 
 def _is_utf_8(stream: TextIO | None) -> bool:
-    return (
-        stream is not None and codecs.lookup(stream.encoding).name == "utf-8"
-    )  # a backslash for what another one lacks would be no JSON
+    # A backslash for what another encoding lacks would be no JSON.
+    return stream is not None and codecs.lookup(stream.encoding).name == "utf-8"
 
 
 def _found(kinds: list[Kinds], patterns: list[str]) -> Iterator[dict[str, Any]]:

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Final, NoReturn
 
 from lastword import Client, LastwordError
+from lastword._output import discard
 from lastword.demo._endings import (
     BY_CHOICE,
     NOTE,
@@ -255,17 +256,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stderr.write("\ndemo: interrupted; nothing is left running\n")
         return 130
     except BrokenPipeError:  # whoever read this has seen enough (`| head`)
-        _drop_output()
+        discard(sys.stdout, sys.stderr)
         return 128 + signal.SIGPIPE
-
-
-def _drop_output() -> None:
-    """Send what is still buffered nowhere, or Python complains about it when it exits."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(OSError, ValueError):  # a stream without a descriptor
-            os.dup2(nowhere, stream.fileno())
-    os.close(nowhere)
 
 
 if __name__ == "__main__":
