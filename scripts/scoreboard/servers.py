@@ -23,7 +23,7 @@ ALL = f"{USUAL},{DIALECTS},tools,keys,deadline,timers,admission"
 LIMITS = {"FIRST_TOKEN_TIMEOUT": 3, "IDLE_TIMEOUT": 2.5, "TOTAL_TIMEOUT": 7, "MAX_INFLIGHT": 8, "MAX_QUEUED": 8}
 FULL_LENGTH = ("--extra-body", '{"ignore_eos": true}')  # real engines must not be done before a client can leave
 SMOL = "SmolLM2-135M, 2048 tokens of context"
-TINY = "a model of two layers with random weights, 2048 tokens of context"
+TINY = "a model of two layers with random weights, 8192 tokens of context"
 
 
 def commands() -> dict[str, Callable[[], list[str]]]:

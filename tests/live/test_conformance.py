@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import servers
 from tests.live.ahead import Say
+from tests.live.turns import go_first
 
 KNOWN = servers.KNOWN / "server-shim.txt"
 
@@ -20,10 +21,10 @@ def test_vllm_with_the_shim_passes_the_server_profile(engine_paths: dict[str, st
     """With a baseline without a line; the suite starts the server itself, so that SIGTERM with requests open is played too."""
     assert [line for line in KNOWN.read_text("utf-8").splitlines() if not line.startswith("#")] == []
     report = tmp_path / "report.json"
-    command = [sys.executable, "-m", "lastword.cli", "conformance", "server", "--quiet", "--profile", "draft"]
+    command = [sys.executable, "-m", "lastword.cli", "conformance", "server", "--profile", "draft"]
     command += ["--report", str(report), *servers.commands()["vllm-shim"]()]
     say("lastword conformance server starts vLLM with the shim (a minute)")
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=280)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=280, preexec_fn=go_first)
     assert done.returncode == 0, done.stdout + done.stderr
     verdicts = {case["name"]: case["verdict"] for case in json.loads(report.read_text("utf-8"))["cases"]}
     played = {name for name, verdict in verdicts.items() if verdict == "right"}

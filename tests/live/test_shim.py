@@ -191,7 +191,7 @@ def test_a_client_that_leaves_the_queue_disturbs_nobody(vllm: VllmServer) -> Non
 
 def test_a_deadline_of_the_caller_ends_the_generation(vllm: VllmServer) -> None:
     """As an event in a stream that has begun, as a status else; the engine stops both times."""
-    stream = ask(vllm, {**LONG, "stream": True, "n": 8}, headers={"request-timeout-ms": "4000"})
+    stream = ask(vllm, {**LONG, "stream": True, "n": 8}, headers={"request-timeout-ms": "8000"})
     assert stream.event_error["code"] == "deadline_exceeded"
     stopped(vllm)
     whole = ask(vllm, {**LONG, "n": 8}, headers={"request-timeout-ms": "2000"})
@@ -261,7 +261,7 @@ class TestStockClient:
             stream=True,
             n=8,
             extra_body={"min_tokens": MUCH},
-            extra_headers={"request-timeout-ms": "4000"},
+            extra_headers={"request-timeout-ms": "8000"},
         )
         with pytest.raises(openai.APIError) as caught:
             for _ in stream:

@@ -149,9 +149,10 @@ def test_a_deadline_that_passes_while_generating_frees_the_place(
     bounded: VllmServer, many: Callable[..., Future[Answer]], stream: bool
 ) -> None:
     """Eight that generate or wait in vLLM and run out of time; the ninth, in line behind them, is served then."""
-    late = [many(bounded, {**LONG, "stream": stream}, headers={"request-timeout-ms": "6000"}) for _ in range(8)]
     taken = "/lastword/requests?state=queued&state=generating"
-    bounded.wait_for(lambda: json.loads(bounded.get(taken)[1])["total"] == 8, "eight at the engine", 20)
+    with frozen(bounded):  # however long it takes them to arrive
+        late = [many(bounded, {**LONG, "stream": stream}, headers={"request-timeout-ms": "8000"}) for _ in range(8)]
+        bounded.wait_for(lambda: json.loads(bounded.get(taken)[1])["total"] == 8, "eight at the engine", 7)
     assert ask(bounded, SHORT, timeout=30).status == 200
     for answer in [future.result() for future in late]:
         error = answer.error if answer.status != 200 else answer.event_error

@@ -278,7 +278,7 @@ def test_a_body_lost_in_an_upgrade_is_told_with_the_remedy(every: VllmServer) ->
 @pytest.mark.parametrize("path", [RESPONSES, MESSAGES])
 def test_a_deadline_stops_the_engine(every: VllmServer, path: str) -> None:
     """Also on these routes, and the record tells what it cost."""
-    asking = Asking(every, {**ENDLESS[path], "stream": True}, path=path, headers={"request-timeout-ms": "3000"})
+    asking = Asking(every, {**ENDLESS[path], "stream": True}, path=path, headers={"request-timeout-ms": "6000"})
     answer = asking.wait()
     assert error_of(answer, stream=True)["code"] == "deadline_exceeded"
     every.wait_idle(timeout=10)

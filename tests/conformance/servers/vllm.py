@@ -47,8 +47,7 @@ def main() -> None:
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("LASTWORD_", "VLLM_"))}
     environment |= SETTINGS
     environment |= {**LIMITS, "PYTHONPATH": PACKAGES} if shim else {}
-    # The suite fills the context: with a small one that costs less.
-    command = [*serve(paths, "tiny", port, shim=shim), "--max-model-len", "2048", "--api-key", "key-of-the-vectors"]
+    command = [*serve(paths, "tiny", port, shim=shim), "--api-key", "key-of-the-vectors"]
     os.execve(command[0], command, environment)
 
 
