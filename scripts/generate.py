@@ -15,7 +15,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from generators import codes_doc, codes_py, contract_readme, draft_profile, scoreboard, spec_index
+from generators import codes_doc, codes_java, codes_py, contract_readme, draft_profile, scoreboard, spec_index
 from generators.contract_files import Contract, load
 
 
@@ -28,6 +28,7 @@ def outputs(root: Path, contract: Contract) -> dict[Path, str]:
         root / "contract/profiles/draft.json": draft_profile.render(contract, root / "contract/vectors"),
         spec: spec_index.render(spec.read_text(encoding="utf-8")),
         readme: contract_readme.render(readme.read_text(encoding="utf-8"), contract),
+        **codes_java.render(root, contract),
         **scoreboard.render(root),
     }
 

@@ -1,0 +1,71 @@
+package io.lastword;
+
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import org.jspecify.annotations.Nullable;
+
+/** A request to {@code /chat/completions}. */
+public final class ChatRequest extends Request {
+
+  private ChatRequest(Builder builder) {
+    super(builder);
+  }
+
+  /** An empty one; it needs a model and a message. */
+  public static Builder builder() {
+    return new Builder();
+  }
+
+  /** Collects what to send. */
+  public static final class Builder extends Request.Builder<Builder> {
+    private final List<Map<String, @Nullable Object>> messages = new ArrayList<>();
+
+    private Builder() {}
+
+    @Override
+    Builder self() {
+      return this;
+    }
+
+    /** One more message, of the system. */
+    public Builder system(String content) {
+      return message("system", content);
+    }
+
+    /** One more message, of the user. */
+    public Builder user(String content) {
+      return message("user", content);
+    }
+
+    /** One more message, that the model said before. */
+    public Builder assistant(String content) {
+      return message("assistant", content);
+    }
+
+    /** The result of a tool call, by the call's {@link ToolCall#id}. */
+    public Builder tool(String toolCallId, String content) {
+      return message(Map.of("role", "tool", "tool_call_id", toolCallId, "content", content));
+    }
+
+    /** One more message. */
+    public Builder message(String role, String content) {
+      return message(Map.of("role", role, "content", content));
+    }
+
+    /** One more message, with whatever members the server knows. */
+    public Builder message(Map<String, ? extends @Nullable Object> message) {
+      messages.add(new LinkedHashMap<>(message));
+      return this;
+    }
+
+    /** The request. */
+    public ChatRequest build() {
+      if (!messages.isEmpty()) {
+        set("messages", messages);
+      }
+      return new ChatRequest(this);
+    }
+  }
+}

@@ -1,0 +1,82 @@
+package io.lastword;
+
+import io.lastword.errors.LastwordException;
+import io.lastword.transport.Caller;
+import io.lastword.transport.Prepared;
+import java.util.LinkedHashMap;
+import java.util.Map;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.Flow;
+
+/**
+ * One endpoint that generates: {@code /chat/completions} or {@code /completions}.
+ *
+ * @param <R> what it takes
+ */
+public final class Endpoint<R extends Request> {
+
+  private final LastwordClient client;
+  private final String path;
+
+  Endpoint(LastwordClient client, String path) {
+    this.client = client;
+    this.path = path;
+  }
+
+  /**
+   * Wait for the whole answer.
+   *
+   * @throws LastwordException if the request did not complete
+   */
+  public Completed create(R request) {
+    return caller().create(prepared(request, false));
+  }
+
+  /** Wait for the last word, whichever it is; nothing is thrown. */
+  public Outcome tryCreate(R request) {
+    try {
+      return create(request);
+    } catch (LastwordException e) {
+      return Outcome.of(e);
+    }
+  }
+
+  /**
+   * Send the request, and wait for the head of its answer; the chunks are read from the stream,
+   * which is to be closed.
+   *
+   * @throws LastwordException if no stream began
+   */
+  public AnswerStream createStreaming(R request) {
+    return new AnswerStream(caller().stream(prepared(request, true)));
+  }
+
+  /**
+   * The whole answer, later. {@code cancel} closes the connection at once; a failure is a {@link
+   * LastwordException}, as the cause of what {@code get} and {@code join} throw.
+   */
+  public CompletableFuture<Completed> createAsync(R request) {
+    return caller().createAsync(() -> prepared(request, false));
+  }
+
+  /**
+   * The chunks, as they are asked for. Each subscription sends the request anew, once something is
+   * requested; it ends in {@code onComplete} if the answer is whole, and else in {@code onError}
+   * with a {@link LastwordException}.
+   */
+  public Flow.Publisher<Chunk> publish(R request) {
+    return caller().publisher(() -> prepared(request, true), Chunk::new);
+  }
+
+  private Caller caller() {
+    return client.caller();
+  }
+
+  private Prepared prepared(R request, boolean stream) {
+    Map<String, String> headers = new LinkedHashMap<>(client.headers());
+    headers.putAll(request.headers());
+    Timeouts own = request.timeouts();
+    return Prepared.post(
+        path, request.body(), stream, headers, own != null ? own : client.timeouts());
+  }
+}

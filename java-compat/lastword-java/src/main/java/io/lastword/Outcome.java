@@ -1,0 +1,70 @@
+package io.lastword;
+
+import io.lastword.errors.LastwordException;
+import java.util.List;
+import java.util.Map;
+import java.util.function.Function;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * A request's last word: exactly one of four (the OUT rules).
+ *
+ * <pre>{@code
+ * String shown = outcome.fold(
+ *     completed  -> completed.text(),
+ *     incomplete -> incomplete.error().partial().text() + " […]",
+ *     failed     -> failed.error().action(),
+ *     cancelled  -> "stopped");
+ * }</pre>
+ */
+public sealed interface Outcome permits Completed, Incomplete, Failed, Cancelled {
+
+  /** Which of the four. */
+  OutcomeName name();
+
+  /** The request's id: the server's word on it, else the one that was sent. */
+  @Nullable String requestId();
+
+  /** What each try met, in order. */
+  List<Attempt> attempts();
+
+  /** Each choice's finish_reason as the server wrote it, null where it has none. */
+  Map<Integer, @Nullable String> finishReasons();
+
+  /**
+   * The last token counts that the server sent, keys as in OpenAI's {@code usage}; null if it sent
+   * none.
+   */
+  @Nullable Map<String, @Nullable Object> usage();
+
+  /**
+   * The answer.
+   *
+   * @throws LastwordException if the request did not complete
+   */
+  Completed orThrow();
+
+  /** The value of the one function that fits. */
+  default <T extends @Nullable Object> T fold(
+      Function<? super Completed, ? extends T> completed,
+      Function<? super Incomplete, ? extends T> incomplete,
+      Function<? super Failed, ? extends T> failed,
+      Function<? super Cancelled, ? extends T> cancelled) {
+    if (this instanceof Completed it) {
+      return completed.apply(it);
+    }
+    if (this instanceof Incomplete it) {
+      return incomplete.apply(it);
+    }
+    return this instanceof Failed it ? failed.apply(it) : cancelled.apply((Cancelled) this);
+  }
+
+  /** The outcome of a call that ended in {@code error}. */
+  static Outcome of(LastwordException error) {
+    return switch (error.outcome()) {
+      case INCOMPLETE -> new Incomplete(error);
+      case CANCELLED -> new Cancelled(error);
+      default -> new Failed(error);
+    };
+  }
+}

@@ -1,0 +1,118 @@
+package io.lastword;
+
+import java.util.Collection;
+import java.util.Collections;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * What to send. Its members are those of OpenAI's API; {@link Builder#set} takes any other that a
+ * server knows.
+ *
+ * <p>Immutable; one request may be sent several times.
+ */
+public abstract sealed class Request permits ChatRequest, CompletionRequest {
+
+  private final Map<String, @Nullable Object> body;
+  private final Map<String, String> headers;
+  private final @Nullable Timeouts timeouts;
+
+  Request(Builder<?> builder) {
+    this.body = Collections.unmodifiableMap(new LinkedHashMap<>(builder.body));
+    this.headers = Collections.unmodifiableMap(new LinkedHashMap<>(builder.headers));
+    this.timeouts = builder.timeouts;
+  }
+
+  /** The JSON body, without {@code stream}. */
+  public Map<String, @Nullable Object> body() {
+    return body;
+  }
+
+  /** Headers of this request alone, by lower-case names. */
+  public Map<String, String> headers() {
+    return headers;
+  }
+
+  /** Limits of this request alone; null takes the client's. */
+  public @Nullable Timeouts timeouts() {
+    return timeouts;
+  }
+
+  /** What all requests can be given. */
+  public abstract static sealed class Builder<B extends Builder<B>>
+      permits ChatRequest.Builder, CompletionRequest.Builder {
+    final Map<String, @Nullable Object> body = new LinkedHashMap<>();
+    private final Map<String, String> headers = new LinkedHashMap<>();
+    private @Nullable Timeouts timeouts;
+
+    Builder() {}
+
+    abstract B self();
+
+    /** The name of the model, as the server lists it. */
+    public B model(String model) {
+      return set("model", model);
+    }
+
+    /** At most so many tokens of answer. */
+    public B maxTokens(int tokens) {
+      return set("max_tokens", tokens);
+    }
+
+    /** How much chance decides: 0 nothing, 1 as trained. */
+    public B temperature(double temperature) {
+      return set("temperature", temperature);
+    }
+
+    /** So many answers. */
+    public B n(int choices) {
+      return set("n", choices);
+    }
+
+    /** Stop before any of these texts. */
+    public B stop(String... texts) {
+      return set("stop", List.of(texts));
+    }
+
+    /**
+     * Any member of the body.
+     *
+     * @param value a map, list, string, number, boolean or null
+     * @throws IllegalArgumentException for {@code stream}, which is the method's to say
+     */
+    public B set(String name, @Nullable Object value) {
+      if (name.equals("stream")) {
+        throw new IllegalArgumentException("stream: call create or createStreaming, which say it");
+      }
+      body.put(
+          name,
+          value instanceof Collection<?> list
+              ? Collections.unmodifiableList(new java.util.ArrayList<>(list))
+              : value);
+      return self();
+    }
+
+    /** A header of this request, in place of the client's. */
+    public B header(String name, String value) {
+      headers.put(name.toLowerCase(Locale.ROOT), value);
+      return self();
+    }
+
+    /**
+     * The request's id (HDR-1: 1 to 128 letters, digits and {@code -_.:}); a random one is made if
+     * none is given.
+     */
+    public B requestId(String id) {
+      return header("x-request-id", id);
+    }
+
+    /** Limits of this request, in place of the client's. */
+    public B timeouts(Timeouts value) {
+      timeouts = value;
+      return self();
+    }
+  }
+}

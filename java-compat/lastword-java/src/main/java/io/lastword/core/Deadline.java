@@ -1,0 +1,95 @@
+package io.lastword.core;
+
+import io.lastword.Codes;
+import io.lastword.Timeouts;
+import io.lastword.Timer;
+import java.time.Duration;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * The timers of one call. Pure: every time is passed in, in nanoseconds of one monotonic clock. Not
+ * for several threads.
+ */
+public final class Deadline {
+
+  /** No timer can fire. */
+  public static final long NEVER = Long.MAX_VALUE;
+
+  /**
+   * The timer that fires next, and in how many nanoseconds ({@link #NEVER} if none can, 0 or less
+   * if it is due).
+   */
+  public record Next(Timer timer, long nanos) {}
+
+  private final Timeouts timeouts;
+  private final boolean stream;
+  private final long began;
+  private long since; // the last content, or the attempt's start
+  private boolean progressed;
+
+  /** The timers of a call that begins {@code now}. */
+  public Deadline(Timeouts timeouts, boolean stream, long now) {
+    this.timeouts = timeouts;
+    this.stream = stream;
+    this.began = now;
+    attempt(now);
+  }
+
+  /** A new attempt begins: everything but {@code total} starts afresh. */
+  public void attempt(long now) {
+    progressed = false;
+    since = now;
+  }
+
+  /** Content arrived. */
+  public void progress(long now) {
+    progressed = true;
+    since = now;
+  }
+
+  /** The caller kept the stream waiting so long; the server is not to blame. */
+  public void exclude(long nanos) {
+    since += nanos;
+  }
+
+  /** The timer that fires next. */
+  public Next next(long now) {
+    Next total = new Next(Timer.TOTAL, left(now));
+    Timer timer = progressed ? Timer.IDLE : Timer.FIRST_TOKEN;
+    Duration limit = stream ? timeouts.of(timer) : null;
+    long left = limit == null ? NEVER : limit.toNanos() - (now - since);
+    return left < total.nanos ? new Next(timer, left) : total;
+  }
+
+  /** Nanoseconds until {@code total} fires; {@link #NEVER} if it is off. */
+  public long left(long now) {
+    Duration total = timeouts.total();
+    return total == null ? NEVER : total.toNanos() - (now - began);
+  }
+
+  /** The same as a duration, null if it is off. */
+  public @Nullable Duration remaining(long now) {
+    long left = left(now);
+    return left == NEVER ? null : Duration.ofNanos(left);
+  }
+
+  /** The code of each of the client's own timers. */
+  public static String codeOf(Timer timer) {
+    return switch (timer) {
+      case CONNECT -> Codes.CONNECT_TIMEOUT;
+      case FIRST_TOKEN -> Codes.FIRST_TOKEN_TIMEOUT;
+      case IDLE -> Codes.GENERATION_STALLED;
+      case TOTAL -> Codes.DEADLINE_EXCEEDED;
+    };
+  }
+
+  /** What each timer waits for, to finish the sentence "waited 5 s for". */
+  public static String waitedFor(Timer timer) {
+    return switch (timer) {
+      case CONNECT -> "a connection";
+      case FIRST_TOKEN -> "the first content of the stream";
+      case IDLE -> "more content of the stream";
+      case TOTAL -> "the request to end";
+    };
+  }
+}

@@ -1,0 +1,35 @@
+package io.lastword.core;
+
+import io.lastword.Codes;
+import io.lastword.errors.ErrorInfo;
+import java.nio.charset.StandardCharsets;
+import java.util.LinkedHashMap;
+import java.util.Map;
+import org.jspecify.annotations.Nullable;
+
+/** The contract's error body (the ERR rules), for whoever passes an error on. */
+public final class ErrorBody {
+
+  private ErrorBody() {}
+
+  /** As JSON, UTF-8. */
+  public static byte[] of(ErrorInfo info) {
+    Map<String, @Nullable Object> members = new LinkedHashMap<>();
+    members.put("message", info.message());
+    members.put("type", info.type() == null || info.type().isEmpty() ? info.code() : info.type());
+    members.put("param", info.param());
+    members.put("code", info.code());
+    members.put("category", info.category().word());
+    members.put("retryable", info.retryable());
+    // rounded up: stock SDKs take 0 for no hint
+    members.put(
+        "retry_after_ms",
+        info.retryAfter() == null ? null : (info.retryAfter().toNanos() + 999_999) / 1_000_000);
+    members.put("request_id", info.requestId());
+    members.put("origin", info.origin().word());
+    members.put("details", info.details());
+    members.put("contract", Codes.CONTRACT);
+    Map<String, Object> body = Map.of("error", members);
+    return Json.shown(body).getBytes(StandardCharsets.UTF_8);
+  }
+}

@@ -1,0 +1,308 @@
+package io.lastword.transport;
+
+import io.lastword.Attempt;
+import io.lastword.Codes;
+import io.lastword.Completed;
+import io.lastword.Profile;
+import io.lastword.RetryPolicy;
+import io.lastword.Timer;
+import io.lastword.core.Classifier;
+import io.lastword.core.Deadline;
+import io.lastword.core.RetryBudget;
+import io.lastword.core.RetryDecision;
+import io.lastword.core.StreamTracker;
+import io.lastword.core.StreamTracker.WireEnd;
+import io.lastword.errors.ErrorInfo;
+import io.lastword.errors.LastwordException;
+import java.io.IOException;
+import java.net.SocketException;
+import java.net.http.HttpConnectTimeoutException;
+import java.time.Duration;
+import java.time.Instant;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Objects;
+import java.util.concurrent.ThreadLocalRandom;
+import javax.net.ssl.SSLException;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * One call over all its attempts: what was met, whether to go on, and the last word. Not for
+ * several threads.
+ */
+public final class Call {
+
+  /** What a call is to keep to. */
+  public record Rules(RetryPolicy policy, RetryBudget budget, @Nullable Profile profile) {}
+
+  /** One try. */
+  interface Step<T extends @Nullable Object> {
+    T run() throws Failure;
+  }
+
+  /** The head of the answer at hand. */
+  record Answer(int status, Map<String, String> headers) {
+    boolean ok() {
+      return 200 <= status && status < 300;
+    }
+  }
+
+  private final Prepared request;
+  private final Guard guard;
+  private final Rules rules;
+  private final List<Attempt> attempts = new ArrayList<>();
+  private StreamTracker tracker;
+  private @Nullable Answer answer;
+  private boolean delivered;
+  private Instant startedAt = Instant.EPOCH;
+  private long started;
+  private RetryDecision.@Nullable Retry retry;
+  private boolean noted = true; // whether the attempt at hand has been written down
+
+  /** A call that has not begun. */
+  public Call(Prepared request, Guard guard, Rules rules) {
+    this.request = request;
+    this.guard = guard;
+    this.rules = rules;
+    this.tracker = new StreamTracker(request.choices(), rules.profile());
+  }
+
+  Prepared request() {
+    return request;
+  }
+
+  Guard guard() {
+    return guard;
+  }
+
+  StreamTracker tracker() {
+    return tracker;
+  }
+
+  /** The head that {@link Wire#send} has noted. */
+  Answer answer() {
+    return Objects.requireNonNull(answer, "no answer has come");
+  }
+
+  void answered(Answer head) {
+    answer = head;
+  }
+
+  boolean delivered() {
+    return delivered;
+  }
+
+  /** A chunk has reached the caller: the commit point (RTY-1). */
+  void deliver() {
+    delivered = true;
+  }
+
+  /** A new attempt; gives its headers (HDR-1 to HDR-3). */
+  Map<String, String> beginAttempt() {
+    guard.attempt();
+    startedAt = Instant.now();
+    started = System.nanoTime();
+    noted = false;
+    answer = null;
+    tracker = new StreamTracker(request.choices(), rules.profile());
+    Map<String, String> headers = new LinkedHashMap<>(request.headers());
+    headers.put("x-request-attempt", String.valueOf(request.attempt() + attempts.size()));
+    Duration left = guard.deadline().remaining(System.nanoTime());
+    if (left != null) {
+      headers.put(
+          "request-timeout-ms", String.valueOf(Math.max(1, Math.round(left.toNanos() / 1e6))));
+    }
+    return headers;
+  }
+
+  /** The server's word on the request id, else ours. */
+  String requestId() {
+    String theirs = answer == null ? null : Classifier.requestIdOf(answer.headers());
+    return theirs != null ? theirs : request.requestId();
+  }
+
+  /**
+   * Whether the head of the answer has said no already: a body that breaks off then takes nothing
+   * from it.
+   */
+  boolean refused() {
+    return answer != null && !answer.ok() && !guard.cancelled() && guard.fired() == null;
+  }
+
+  /** The error that a whole answer is, null if it is none. */
+  @Nullable Failure refusal(Answer head, byte[] body) {
+    ErrorInfo info = Classifier.response(head.status(), head.headers(), body, Instant.now());
+    return info == null ? null : new Failure(info, null);
+  }
+
+  /** The error for an answer that cannot be read. */
+  Failure malformed(String what, byte[] body) {
+    return new Failure(
+        Classifier.error(Codes.MALFORMED_RESPONSE, what)
+            .raw(Classifier.raw(body))
+            .status(answer == null ? null : (Integer) answer.status())
+            .build(),
+        null);
+  }
+
+  /** The error for a wait that this side ended. */
+  Failure stopped() {
+    Timer timer = guard.fired();
+    if (guard.cancelled() || timer == null) {
+      return cancelled(
+          guard.interrupted()
+              ? "the thread that waited for the answer was interrupted"
+              : "the request was closed from this side while it was waiting");
+    }
+    Duration limit = request.timeouts().of(timer);
+    double seconds = limit == null ? 0 : limit.toNanos() / 1e9;
+    String said = java.math.BigDecimal.valueOf(seconds).stripTrailingZeros().toPlainString();
+    String message =
+        "waited "
+            + said
+            + " s for "
+            + Deadline.waitedFor(timer)
+            + " (Timeouts."
+            + timer.word()
+            + ")";
+    return new Failure(
+        Classifier.error(Deadline.codeOf(timer), message)
+            .details(Map.of(timer.word() + "_timeout_s", seconds))
+            .build(),
+        null);
+  }
+
+  /**
+   * The error for what the JDK's client threw (the one place where its exceptions become codes).
+   */
+  Failure broken(IOException error) {
+    if (error instanceof HttpConnectTimeoutException) {
+      guard.connectTimerFired();
+    }
+    if (guard.cancelled() || guard.fired() != null) {
+      return stopped();
+    }
+    String text =
+        error.getMessage() == null ? error.getClass().getSimpleName() : error.getMessage();
+    ErrorInfo info;
+    if (answer != null) {
+      info = tracker.end(reset(error) ? WireEnd.RESET : WireEnd.TRUNCATED, false);
+      Objects.requireNonNull(info, "only a clean end can complete an answer");
+    } else if (error.getCause() instanceof IllegalArgumentException) {
+      info =
+          Classifier.error(Codes.INVALID_REQUEST_ERROR, "the request cannot be sent (" + text + ")")
+              .build();
+    } else {
+      boolean reached =
+          !(error instanceof java.net.ConnectException || error instanceof SSLException);
+      String what =
+          reached ? "the connection broke before an answer came (" : "the server was not reached (";
+      info = Classifier.error(Codes.CONNECTION_FAILED, what + text + ")").build();
+    }
+    return new Failure(info, error);
+  }
+
+  /** The last word on a stream: null if it completed. */
+  @Nullable Failure ended(WireEnd wire, boolean pending) {
+    ErrorInfo info = tracker.end(wire, pending);
+    return info == null ? null : new Failure(info, null);
+  }
+
+  /** The error for a call that this side ended. */
+  Failure cancelled(String why) {
+    return new Failure(Classifier.error(Codes.CANCELLED, why).build(), null);
+  }
+
+  /** Try until it succeeds, or until the rules say that trying again is of no use. */
+  <T extends @Nullable Object> T retrying(Step<T> step) throws Failure {
+    while (true) {
+      try {
+        return step.run();
+      } catch (Failure failure) {
+        note(failure);
+        RetryDecision decision = decide(failure);
+        if (!(decision instanceof RetryDecision.Retry again)) {
+          retry = null;
+          throw failure;
+        }
+        retry = again;
+        guard.sleep(again.delay());
+        if (guard.cancelled()) {
+          throw stopped();
+        }
+      }
+    }
+  }
+
+  /** Write down what the attempt at hand met, once; null: it succeeded. */
+  void note(@Nullable Failure failure) {
+    if (noted) {
+      return;
+    }
+    noted = true;
+    if (failure == null) {
+      rules.budget().refund(retry == null ? 0 : retry.cost());
+    }
+    attempts.add(
+        new Attempt(
+            attempts.size() + 1,
+            failure == null ? null : failure.info().code(),
+            answer == null ? null : (Integer) answer.status(),
+            failure == null ? "" : failure.info().message(),
+            startedAt,
+            Duration.ofNanos(System.nanoTime() - started),
+            retry == null ? Duration.ZERO : retry.delay(),
+            guard.fired()));
+  }
+
+  /** What the caller gets thrown. */
+  LastwordException thrown(Failure failure) {
+    note(failure);
+    ErrorInfo info = failure.info();
+    if (info.requestId() == null) {
+      info = info.toBuilder().requestId(requestId()).build();
+    }
+    return LastwordException.of(info, tracker.partial(), attempts, failure.getCause());
+  }
+
+  /** What the caller gets if it completed; {@code body} is that of an answer without a stream. */
+  Completed completed(Map<String, @Nullable Object> body) {
+    note(null);
+    return new Completed(
+        tracker.texts(),
+        tracker.toolCalls(),
+        tracker.finishReasons(),
+        tracker.usage(),
+        tracker.warnings(),
+        requestId(),
+        attempts,
+        body);
+  }
+
+  private RetryDecision decide(Failure failure) {
+    if (guard.cancelled()) {
+      return new RetryDecision.GiveUp("the call was cancelled");
+    }
+    Duration left = guard.deadline().remaining(System.nanoTime());
+    return RetryDecision.after(
+        failure.info(),
+        attempts.size(),
+        delivered,
+        left,
+        rules.policy(),
+        rules.budget(),
+        ThreadLocalRandom.current()::nextDouble);
+  }
+
+  /** Whether the connection was reset, rather than closed early. */
+  private static boolean reset(@Nullable Throwable error) {
+    for (Throwable each = error; each != null; each = each.getCause()) {
+      if (each instanceof SocketException && String.valueOf(each.getMessage()).contains("reset")) {
+        return true;
+      }
+    }
+    return false;
+  }
+}

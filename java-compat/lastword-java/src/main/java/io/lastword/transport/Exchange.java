@@ -1,0 +1,199 @@
+package io.lastword.transport;
+
+import java.io.IOException;
+import java.net.http.HttpClient;
+import java.net.http.HttpRequest;
+import java.net.http.HttpResponse;
+import java.nio.ByteBuffer;
+import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionException;
+import java.util.concurrent.CompletionStage;
+import java.util.concurrent.Flow;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * One HTTP exchange of the JDK's client, read by the thread that waits on the {@link Guard}.
+ *
+ * <p>The JDK's own timeout ends at the headers, and its streams cannot be closed safely while they
+ * are read. So the body is a subscriber that hands each piece over by a signal, one at a time, and
+ * {@link #close} cancels the subscription, which closes the socket at once on every JDK.
+ */
+final class Exchange {
+
+  private final Guard guard;
+  private final CompletableFuture<? extends HttpResponse<?>> future;
+  private final Body body = new Body();
+  private @Nullable Signal early; // the body's end, told before the head
+  private volatile boolean over; // nothing is left that would have to be closed
+
+  Exchange(HttpClient client, HttpRequest request, Guard guard) {
+    this.guard = guard;
+    this.future =
+        client.sendAsync(
+            request,
+            head -> {
+              guard.tell(new Signal.Head(this, head));
+              return body;
+            });
+    guard.hold(this);
+    future.whenComplete(
+        (response, error) -> {
+          if (error != null) {
+            guard.tell(new Signal.NoAnswer(this, cause(error)));
+          }
+        });
+  }
+
+  /** Wait for the head of the answer. */
+  HttpResponse.ResponseInfo head() throws IOException, Stopped {
+    while (true) {
+      Signal signal = next();
+      if (signal instanceof Signal.Head head) {
+        return head.info();
+      }
+      if (signal instanceof Signal.NoAnswer none) {
+        over = true;
+        throw failed(none.cause());
+      }
+      early = signal;
+    }
+  }
+
+  /** Wait for the next piece of the body; null at its end. */
+  byte @Nullable [] read() throws IOException, Stopped {
+    Signal signal = early;
+    early = null;
+    if (signal == null) {
+      body.request();
+      signal = next();
+    }
+    if (signal instanceof Signal.Data data) {
+      return joined(data.buffers());
+    }
+    over = true;
+    if (signal instanceof Signal.Broken broken) {
+      throw failed(broken.cause());
+    }
+    return null;
+  }
+
+  /** Close the connection, unless the body has been read to its end; from any thread. */
+  void close() {
+    if (!over) {
+      over = true;
+      body.cancel();
+      future.cancel(true);
+    }
+  }
+
+  /** By lower-case names; of a field that a proxy added once more, the first counts. */
+  static Map<String, String> headers(HttpResponse.ResponseInfo head) {
+    Map<String, String> headers = new TreeMap<>();
+    head.headers()
+        .map()
+        .forEach(
+            (name, values) -> headers.put(name.toLowerCase(java.util.Locale.ROOT), values.get(0)));
+    return headers;
+  }
+
+  private Signal next() throws Stopped {
+    while (true) {
+      Signal signal = guard.await();
+      if (signal.exchange() == this) {
+        return signal;
+      }
+    }
+  }
+
+  private static Throwable cause(Throwable error) {
+    return error instanceof CompletionException && error.getCause() != null
+        ? error.getCause()
+        : error;
+  }
+
+  private static IOException failed(Throwable cause) {
+    return cause instanceof IOException known ? known : new IOException(cause);
+  }
+
+  private static byte[] joined(List<ByteBuffer> buffers) {
+    int size = buffers.stream().mapToInt(ByteBuffer::remaining).sum();
+    byte[] bytes = new byte[size];
+    int at = 0;
+    for (ByteBuffer each : buffers) {
+      int length = each.remaining();
+      each.get(bytes, at, length);
+      at += length;
+    }
+    return bytes;
+  }
+
+  /**
+   * Its stage is complete at once, so that the JDK hands the head over before the body has come.
+   */
+  private final class Body implements HttpResponse.BodySubscriber<Void> {
+    private Flow.@Nullable Subscription subscription; // under the lock of this, like the others
+    private boolean cancelled;
+    private boolean asked; // before there was a subscription to ask
+
+    @Override
+    public CompletionStage<Void> getBody() {
+      return CompletableFuture.completedFuture(null);
+    }
+
+    @Override
+    public void onSubscribe(Flow.Subscription given) {
+      boolean late;
+      boolean wanted;
+      synchronized (this) {
+        subscription = given;
+        late = cancelled;
+        wanted = asked;
+      }
+      if (late) {
+        given.cancel();
+      } else if (wanted) {
+        given.request(1);
+      }
+    }
+
+    @Override
+    public void onNext(List<ByteBuffer> buffers) {
+      guard.tell(new Signal.Data(Exchange.this, buffers));
+    }
+
+    @Override
+    public void onError(Throwable error) {
+      guard.tell(new Signal.Broken(Exchange.this, error));
+    }
+
+    @Override
+    public void onComplete() {
+      guard.tell(new Signal.End(Exchange.this));
+    }
+
+    void request() {
+      Flow.Subscription given;
+      synchronized (this) {
+        given = subscription;
+        asked = given == null;
+      }
+      if (given != null) {
+        given.request(1);
+      }
+    }
+
+    void cancel() {
+      Flow.Subscription given;
+      synchronized (this) {
+        cancelled = true;
+        given = subscription;
+      }
+      if (given != null) {
+        given.cancel();
+      }
+    }
+  }
+}

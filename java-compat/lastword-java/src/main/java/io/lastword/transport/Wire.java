@@ -1,0 +1,214 @@
+package io.lastword.transport;
+
+import io.lastword.Codes;
+import io.lastword.core.Classifier;
+import java.io.ByteArrayOutputStream;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.net.URI;
+import java.net.URISyntaxException;
+import java.net.http.HttpRequest;
+import java.net.http.HttpResponse;
+import java.time.Duration;
+import java.util.HashMap;
+import java.util.Locale;
+import java.util.Map;
+import java.util.Set;
+import org.jspecify.annotations.Nullable;
+
+/** One attempt's exchange: send, follow 307 and 308, read. */
+final class Wire {
+
+  /** How large an answer that is no stream may be, in bytes. */
+  static final int MAX_ANSWER = 256 * 1024 * 1024;
+
+  private static final int MAX_ERROR_BODY = 1 << 20;
+  private static final int MAX_DRAIN = 64 * 1024;
+  private static final int MAX_REDIRECTS = 5;
+  // Its status is known, and the body only explains it.
+  private static final Duration REFUSAL = Duration.ofSeconds(3);
+  private static final Set<String> FOR_ANYBODY =
+      Set.of(
+          "user-agent",
+          "accept",
+          "accept-encoding",
+          "content-type",
+          "x-request-id",
+          "x-request-attempt",
+          "request-timeout-ms");
+
+  private final Transport transport;
+  private final String baseUrl;
+  private final Call call;
+
+  Wire(Transport transport, String baseUrl, Call call) {
+    this.transport = transport;
+    this.baseUrl = baseUrl;
+    this.call = call;
+  }
+
+  /** Begin an attempt and wait for the head of its answer. */
+  Exchange send() throws Failure {
+    Map<String, String> headers = call.beginAttempt();
+    URI url = URI.create(baseUrl + call.request().path());
+    for (int redirects = 0; redirects <= MAX_REDIRECTS; redirects++) {
+      Exchange exchange = begin(url, headers);
+      HttpResponse.ResponseInfo head;
+      try {
+        head = exchange.head();
+      } catch (Stopped e) {
+        letGo(exchange);
+        throw call.stopped();
+      } catch (IOException e) {
+        letGo(exchange);
+        throw call.broken(e);
+      }
+      URI target = target(url, head);
+      if (target == null) {
+        call.answered(new Call.Answer(head.statusCode(), Exchange.headers(head)));
+        return exchange;
+      }
+      exchange.close();
+      if (!sameOrigin(target, url)) {
+        headers =
+            new HashMap<>(headers); // whatever is a key is for the server that the caller named
+        headers.keySet().retainAll(FOR_ANYBODY);
+      }
+      url = target;
+    }
+    String message =
+        "more than "
+            + MAX_REDIRECTS
+            + " redirects, the last to "
+            + url
+            + ": look at the base URL and at what is in front of the server";
+    throw new Failure(Classifier.error(Codes.INVALID_REQUEST_ERROR, message).build(), null);
+  }
+
+  private Exchange begin(URI url, Map<String, String> headers) throws Failure {
+    HttpRequest request = request(url, headers);
+    try {
+      call.guard().allowed(); // a call that is over sends nothing
+      return new Exchange(
+          transport.client(call.request().timeouts().connect()), request, call.guard());
+    } catch (Stopped e) {
+      throw call.stopped();
+    } catch (UncheckedIOException e) { // no descriptor is free for the JDK's selector
+      throw call.broken(new IOException(e));
+    }
+  }
+
+  /** Read the body, and let the connection go. */
+  byte[] read(Exchange exchange) throws Failure {
+    Call.Answer answer = call.answer();
+    boolean success = answer.ok() && !call.request().stream();
+    int limit = success ? MAX_ANSWER : MAX_ERROR_BODY;
+    boolean refused = call.refused();
+    if (refused) {
+      call.guard().drain(REFUSAL);
+    }
+    ByteArrayOutputStream body = new ByteArrayOutputStream();
+    try {
+      byte[] piece;
+      while (body.size() <= limit && (piece = exchange.read()) != null) {
+        body.writeBytes(piece);
+      }
+    } catch (Stopped e) {
+      if (!refused || call.guard().cancelled()) {
+        throw call.stopped();
+      }
+    } catch (IOException e) {
+      if (!refused) {
+        throw call.broken(e);
+      }
+    } finally {
+      letGo(exchange);
+    }
+    if (body.size() > MAX_ANSWER) {
+      throw call.malformed("the answer is larger than " + MAX_ANSWER + " bytes", new byte[0]);
+    }
+    return body.toByteArray();
+  }
+
+  /**
+   * Read what follows the terminal event, within limits, so that the connection can be used again.
+   */
+  void drain(Exchange exchange) {
+    call.guard().drain();
+    int size = 0;
+    try {
+      byte[] piece;
+      while (size <= MAX_DRAIN && (piece = exchange.read()) != null) {
+        size += piece.length;
+      }
+    } catch (Stopped | IOException e) {
+      // the outcome is fixed; the connection is closed instead
+    } finally {
+      letGo(exchange);
+    }
+  }
+
+  /** The connection goes back to the pool if its body was read, else it is closed. */
+  void letGo(Exchange exchange) {
+    call.guard().release();
+    exchange.close();
+  }
+
+  /**
+   * Whether the answer at hand is a stream of events; if not, its body is an error or cannot be
+   * read.
+   */
+  static boolean isStream(Call.Answer answer) {
+    String type =
+        answer
+            .headers()
+            .getOrDefault("content-type", "")
+            .split("[;,]", 2)[0]
+            .strip()
+            .toLowerCase(Locale.ROOT);
+    return answer.ok()
+        && (type.isEmpty()
+            || type.equals("text/event-stream")); // a missing type claims nothing else
+  }
+
+  private HttpRequest request(URI url, Map<String, String> headers) throws Failure {
+    HttpRequest.BodyPublisher content =
+        call.request().content().length == 0
+            ? HttpRequest.BodyPublishers.noBody()
+            : HttpRequest.BodyPublishers.ofByteArray(call.request().content());
+    try {
+      HttpRequest.Builder builder =
+          HttpRequest.newBuilder(url).method(call.request().method(), content);
+      headers.forEach(builder::header);
+      return builder.build();
+    } catch (IllegalArgumentException e) {
+      String message = "the request cannot be sent (" + e.getMessage() + ")";
+      throw new Failure(Classifier.error(Codes.INVALID_REQUEST_ERROR, message).build(), e);
+    }
+  }
+
+  /** Where to go instead (RFC 9110 §15.4.8, §15.4.9); null if the answer is here. */
+  private static @Nullable URI target(URI url, HttpResponse.ResponseInfo head) {
+    String location = head.headers().firstValue("location").orElse("");
+    if ((head.statusCode() != 307 && head.statusCode() != 308) || location.isEmpty()) {
+      return null;
+    }
+    try {
+      URI target =
+          location.startsWith("?")
+              ? new URI(url.toString().split("\\?", 2)[0] + location)
+              : url.resolve(location);
+      boolean http =
+          "http".equalsIgnoreCase(target.getScheme())
+              || "https".equalsIgnoreCase(target.getScheme());
+      return http && target.getHost() != null && target.getPort() < 65536 ? target : null;
+    } catch (IllegalArgumentException | URISyntaxException e) {
+      return null;
+    }
+  }
+
+  private static boolean sameOrigin(URI one, URI other) {
+    return one.getScheme().equals(other.getScheme())
+        && one.getAuthority().equals(other.getAuthority());
+  }
+}
