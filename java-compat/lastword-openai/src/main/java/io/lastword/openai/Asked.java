@@ -1,0 +1,67 @@
+package io.lastword.openai;
+
+import com.openai.core.http.HttpRequest;
+import com.openai.core.http.HttpRequestBody;
+import io.lastword.core.Choices;
+import io.lastword.core.Json;
+import java.io.ByteArrayOutputStream;
+import java.nio.charset.StandardCharsets;
+import java.util.List;
+import java.util.Map;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * What a request asks for, as far as the completeness of its answer goes.
+ *
+ * @param request with an {@code x-request-id}, ours where the caller gave none (HDR-1)
+ * @param generates whether the answer has choices: chat completions and completions
+ * @param choices how many
+ * @param attempt 1, 2, … by openai-java's own count
+ */
+record Asked(
+    HttpRequest request,
+    String requestId,
+    boolean generates,
+    boolean stream,
+    int choices,
+    int attempt) {
+
+  static Asked of(HttpRequest request) {
+    String id = first(request, "x-request-id");
+    if (id == null) {
+      id = java.util.UUID.randomUUID().toString();
+      request = request.toBuilder().putHeader("x-request-id", id).build();
+    }
+    List<String> path = request.pathSegments();
+    boolean generates = !path.isEmpty() && path.get(path.size() - 1).equals("completions");
+    Map<String, @Nullable Object> body = generates ? body(request.body()) : Map.of();
+    boolean stream = Boolean.TRUE.equals(body.get("stream"));
+    return new Asked(request, id, generates, stream, Choices.expected(body), attemptOf(request));
+  }
+
+  /** openai-java's own count, 1 for the first. */
+  static int attemptOf(HttpRequest request) {
+    String count = first(request, "x-stainless-retry-count");
+    return count != null && count.matches("\\d{1,6}") ? Integer.parseInt(count) + 1 : 1;
+  }
+
+  private static @Nullable String first(HttpRequest request, String header) {
+    List<String> values = request.headers().values(header);
+    return values.isEmpty() ? null : values.get(0);
+  }
+
+  private static Map<String, @Nullable Object> body(@Nullable HttpRequestBody body) {
+    if (body == null || !body.repeatable()) {
+      return Map.of();
+    }
+    ByteArrayOutputStream bytes = new ByteArrayOutputStream();
+    body.writeTo(bytes);
+    try {
+      Map<String, @Nullable Object> parsed =
+          Json.object(Json.parse(bytes.toString(StandardCharsets.UTF_8)));
+      return parsed == null ? Map.of() : parsed;
+    } catch (Json.NotJsonException e) {
+      return Map.of();
+    }
+  }
+}

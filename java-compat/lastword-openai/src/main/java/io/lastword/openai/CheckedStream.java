@@ -1,0 +1,228 @@
+package io.lastword.openai;
+
+import com.openai.core.http.HttpResponse;
+import io.lastword.Codes;
+import io.lastword.OutcomeName;
+import io.lastword.Timeouts;
+import io.lastword.Timer;
+import io.lastword.core.Classifier;
+import io.lastword.core.Deadline;
+import io.lastword.core.Json;
+import io.lastword.core.ServerSentEvent;
+import io.lastword.core.SseDecoder;
+import io.lastword.core.StreamTracker;
+import io.lastword.core.StreamTracker.WireEnd;
+import io.lastword.errors.ErrorInfo;
+import io.lastword.errors.LastwordException;
+import java.io.InputStream;
+import java.net.SocketException;
+import java.nio.charset.StandardCharsets;
+import java.util.Collections;
+import java.util.Iterator;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * A stream's body as openai-java may read it: the server's chunks, and {@code [DONE]} only behind a
+ * whole answer. Where it would end otherwise, {@code read} throws {@link LastwordOpenAIException}.
+ */
+final class CheckedStream extends InputStream {
+
+  private static final byte[] DONE = "data: [DONE]\n\n".getBytes(StandardCharsets.UTF_8);
+
+  private final StreamTracker tracker;
+  private final Timeouts timeouts;
+  private final String requestId;
+  private final Pump pump;
+  private final SseDecoder decoder = new SseDecoder();
+  private final Deadline deadline;
+  private Iterator<ServerSentEvent> events = Collections.emptyIterator();
+  private byte[] ready = new byte[0];
+  private int at;
+  private boolean over;
+  private @Nullable ErrorInfo failure;
+  private volatile boolean closed;
+  private long handed = System.nanoTime();
+  private long callersNanos;
+
+  CheckedStream(
+      HttpResponse upstream,
+      StreamTracker tracker,
+      Timeouts timeouts,
+      String requestId,
+      Map<String, String> headers,
+      long began) {
+    this.tracker = tracker;
+    this.timeouts = timeouts.withConnect(null).withTotal(null);
+    String theirs = Classifier.requestIdOf(headers);
+    this.requestId = theirs != null ? theirs : requestId;
+    this.deadline = new Deadline(this.timeouts, true, began);
+    this.pump = new Pump(upstream);
+  }
+
+  /** Wait for the first chunk, or for the end; what is wrong if none comes. */
+  @Nullable ErrorInfo begin() {
+    fill();
+    return failure;
+  }
+
+  @Override
+  public int read() {
+    byte[] one = new byte[1];
+    return read(one, 0, 1) < 0 ? -1 : one[0] & 0xFF;
+  }
+
+  @Override
+  public int read(byte[] target, int offset, int length) {
+    if (length == 0) {
+      return 0;
+    }
+    if (at == ready.length) {
+      callersNanos += System.nanoTime() - handed;
+      if (!over) {
+        fill();
+      }
+      ErrorInfo broken = failure;
+      if (broken != null) {
+        throw new LastwordOpenAIException(
+            LastwordException.of(broken, tracker.partial(), List.of(), null));
+      }
+      if (at == ready.length) {
+        return -1;
+      }
+      handed = System.nanoTime();
+    }
+    int size = Math.min(length, ready.length - at);
+    System.arraycopy(ready, at, target, offset, size);
+    at += size;
+    return size;
+  }
+
+  @Override
+  public void close() {
+    closed = true;
+    pump.close();
+  }
+
+  /**
+   * Put the next chunk into {@code ready}, or {@code [DONE]}, or a failure into {@code failure}.
+   */
+  private void fill() {
+    while (true) {
+      while (events.hasNext()) {
+        ServerSentEvent event = events.next();
+        Map<String, @Nullable Object> chunk = tracker.accept(event);
+        if (chunk != null) {
+          hand(chunk, event);
+          return;
+        }
+        if (tracker.terminal()) {
+          end(WireEnd.COMPLETE, false);
+          return;
+        }
+      }
+      if (decoder.tooLarge()) {
+        tracker.reject(
+            Classifier.error(Codes.MALFORMED_RESPONSE, "an event of the stream is too large")
+                .build());
+        end(WireEnd.COMPLETE, false);
+        return;
+      }
+      if (!receive()) {
+        return;
+      }
+    }
+  }
+
+  /** Wait for more; false if the stream has ended with that. */
+  private boolean receive() {
+    if (tracker.progressed()) {
+      tracker.resetProgress();
+      deadline.progress(System.nanoTime());
+    } else {
+      deadline.exclude(callersNanos);
+    }
+    callersNanos = 0;
+    Deadline.Next next = deadline.next(System.nanoTime());
+    Pump.Piece piece;
+    try {
+      piece = next.nanos() <= 0 ? null : pump.next(next.nanos());
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+      fail(
+          Classifier.error(Codes.CANCELLED, "the thread that waited for the answer was interrupted")
+              .build());
+      return false;
+    }
+    if (closed) {
+      fail(Classifier.error(Codes.CANCELLED, "the stream was closed before it ended").build());
+    } else if (piece == null) {
+      fail(fired(next.timer(), timeouts));
+    } else if (piece.broken() != null
+        && piece.broken().getCause() instanceof LastwordException known
+        && known.outcome() != OutcomeName.INCOMPLETE) {
+      fail(known.info()); // a timer of the transport, say
+    } else if (piece.broken() != null) {
+      end(reset(piece.broken()) ? WireEnd.RESET : WireEnd.TRUNCATED, false);
+    } else if (piece.end()) {
+      end(WireEnd.COMPLETE, decoder.pending());
+    } else {
+      events = decoder.feed(piece.bytes()).iterator();
+      return true;
+    }
+    return false;
+  }
+
+  private void hand(Map<String, @Nullable Object> chunk, ServerSentEvent event) {
+    String data = event.data();
+    if (chunk.containsKey("error")) { // null or empty: openai-java takes it for an error
+      Map<String, @Nullable Object> without = new LinkedHashMap<>(chunk);
+      without.remove("error");
+      data = Json.shown(without);
+    }
+    ready = ("data: " + data.replace("\n", "\ndata: ") + "\n\n").getBytes(StandardCharsets.UTF_8);
+    at = 0;
+  }
+
+  private void end(WireEnd wire, boolean pending) {
+    ErrorInfo info = tracker.end(wire, pending);
+    if (info != null) {
+      fail(info);
+    } else {
+      over = true;
+      ready = DONE;
+      at = 0;
+    }
+    pump.drain();
+  }
+
+  private void fail(ErrorInfo info) {
+    over = true;
+    ready = new byte[0];
+    at = 0;
+    failure = info.requestId() != null ? info : info.toBuilder().requestId(requestId).build();
+  }
+
+  static ErrorInfo fired(Timer timer, Timeouts timeouts) {
+    String message =
+        "waited "
+            + timeouts.of(timer)
+            + " for "
+            + Deadline.waitedFor(timer)
+            + " (Timeouts."
+            + timer.word()
+            + ")";
+    return Classifier.error(Deadline.codeOf(timer), message).build();
+  }
+
+  private static boolean reset(@Nullable Throwable error) {
+    for (Throwable each = error; each != null; each = each.getCause()) {
+      if (each instanceof SocketException && String.valueOf(each.getMessage()).contains("reset")) {
+        return true;
+      }
+    }
+    return false;
+  }
+}

@@ -1,0 +1,164 @@
+package io.lastword.openai;
+
+import com.openai.core.RequestOptions;
+import com.openai.core.http.HttpClient;
+import com.openai.core.http.HttpRequest;
+import com.openai.core.http.HttpResponse;
+import com.openai.errors.OpenAIIoException;
+import io.lastword.Timeouts;
+import io.lastword.errors.LastwordException;
+import java.time.Duration;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionException;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * openai-java's HTTP client, decorated: an answer that is not whole is an error, and an error says
+ * what it is.
+ *
+ * <pre>{@code
+ * ClientOptions options = ClientOptions.builder()
+ *     .httpClient(LastwordHttpClient.create())
+ *     .baseUrl("http://127.0.0.1:8000/v1").apiKey("k").build();
+ * OpenAIClient client = new OpenAIClientImpl(options);
+ * }</pre>
+ *
+ * <p>It sits below openai-java's own handling of errors and retries, and existing {@code catch}
+ * blocks keep working:
+ *
+ * <ul>
+ *   <li>Whatever goes wrong before anything has been handed over becomes an error response, so
+ *       openai-java throws the class that it has for its status; {@code code()} is the contract's,
+ *       a string, whatever the server's dialect. An answer of 200 that is an error, or that is not
+ *       whole, comes as the status that the contract has for its code, or as 502.
+ *   <li>openai-java keeps the loop of retries ({@code maxRetries}), and the contract decides: each
+ *       error carries {@code x-should-retry}, and {@code retry-after-ms} where the server gave a
+ *       hint that can be obeyed.
+ *   <li>A stream that breaks after its first chunk throws {@link LastwordOpenAIException} out of
+ *       the loop that reads it.
+ *   <li>{@code "error": null} in a chunk is taken out, on which openai-java throws.
+ * </ul>
+ *
+ * <p>{@link LastwordErrors#of} gives the contract's exception for whatever was thrown.
+ */
+public final class LastwordHttpClient implements HttpClient {
+
+  private final HttpClient delegate;
+  private final Checking checking;
+
+  private LastwordHttpClient(HttpClient delegate, Timeouts timeouts) {
+    this.delegate = delegate;
+    this.checking = new Checking(timeouts);
+  }
+
+  /**
+   * On the JDK's own HTTP client, with the default limits of {@link Timeouts} for the silence of a
+   * stream.
+   */
+  public static LastwordHttpClient create() {
+    return create(Timeouts.defaults());
+  }
+
+  /** The same with other limits; see {@link #around(HttpClient, Timeouts)}. */
+  public static LastwordHttpClient create(Timeouts timeouts) {
+    return around(new JdkHttpClient(), timeouts);
+  }
+
+  /**
+   * Around a client that you have already, for its proxies and certificates, say. A stream that is
+   * closed while another thread waits for it leaves that thread at once; when the socket closes is
+   * up to {@code delegate}, and OkHttp waits for the server's next byte.
+   */
+  public static LastwordHttpClient around(HttpClient delegate) {
+    return around(delegate, Timeouts.defaults());
+  }
+
+  /**
+   * The same with other limits.
+   *
+   * @param timeouts {@code firstToken} and {@code idle} are kept here; {@code connect} and {@code
+   *     total} are openai-java's own {@code Timeout.connect} and {@code Timeout.request}, which are
+   *     for each attempt
+   */
+  public static LastwordHttpClient around(HttpClient delegate, Timeouts timeouts) {
+    return new LastwordHttpClient(delegate, timeouts);
+  }
+
+  @Override
+  public HttpResponse execute(HttpRequest request, RequestOptions options) {
+    Asked asked = Asked.of(request);
+    long began = System.nanoTime();
+    // Not execute: what waits there cannot be woken.
+    CompletableFuture<HttpResponse> answer = delegate.executeAsync(asked.request(), options);
+    Duration patience = checking.patience(asked);
+    try {
+      HttpResponse response =
+          patience == null ? answer.get() : answer.get(patience.toNanos(), TimeUnit.NANOSECONDS);
+      return checking.check(asked, response, began);
+    } catch (TimeoutException e) {
+      answer.cancel(true);
+      return checking.silent(asked);
+    } catch (InterruptedException e) {
+      answer.cancel(true);
+      Thread.currentThread().interrupt();
+      throw new LastwordOpenAIException(
+          Checking.cancelled("the thread that waited for the answer was interrupted", asked));
+    } catch (ExecutionException e) {
+      throw thrown(e.getCause());
+    }
+  }
+
+  @Override
+  public CompletableFuture<HttpResponse> executeAsync(HttpRequest request, RequestOptions options) {
+    Asked asked = Asked.of(request);
+    long began = System.nanoTime();
+    CompletableFuture<HttpResponse> answer = delegate.executeAsync(asked.request(), options);
+    CompletableFuture<HttpResponse> checked = new CompletableFuture<>();
+    // Not on the delegate's own threads: this waits for the first content of a stream.
+    answer.whenCompleteAsync(
+        (response, error) -> {
+          try {
+            if (error != null) {
+              throw thrown(error);
+            }
+            HttpResponse good = checking.check(asked, response, began);
+            if (!checked.complete(good)) {
+              good.close();
+            }
+          } catch (Throwable e) {
+            checked.completeExceptionally(e);
+          }
+        },
+        checking);
+    checked.whenComplete(
+        (response, error) -> answer.cancel(true)); // which does nothing once it is there
+    Duration patience = checking.patience(asked);
+    if (patience != null) {
+      CompletableFuture.delayedExecutor(patience.toNanos(), TimeUnit.NANOSECONDS, checking)
+          .execute(
+              () -> {
+                if (!answer.isDone()) {
+                  checked.complete(checking.silent(asked));
+                }
+              });
+    }
+    return checked;
+  }
+
+  private static RuntimeException thrown(@Nullable Throwable error) {
+    Throwable cause =
+        error instanceof CompletionException && error.getCause() != null ? error.getCause() : error;
+    if (cause instanceof LastwordException e) {
+      return JdkHttpClient.thrown(e);
+    }
+    return cause instanceof RuntimeException e ? e : new OpenAIIoException("Request failed", cause);
+  }
+
+  @Override
+  public void close() {
+    delegate.close();
+  }
+}

@@ -1,0 +1,24 @@
+package io.lastword.openai;
+
+import com.openai.errors.OpenAIException;
+import io.lastword.errors.LastwordException;
+
+/**
+ * A stream that broke after its first chunk, for which openai-java has no exception; the contract's
+ * is {@link #error}.
+ */
+public final class LastwordOpenAIException extends OpenAIException {
+  private static final long serialVersionUID = 1L;
+
+  private final LastwordException error;
+
+  LastwordOpenAIException(LastwordException error) {
+    super(error.getMessage(), error);
+    this.error = error;
+  }
+
+  /** The contract's: its code, whether to retry, and what had been received. */
+  public LastwordException error() {
+    return error;
+  }
+}
