@@ -1,0 +1,173 @@
+package io.lastword.conformance;
+
+import io.lastword.AnswerStream;
+import io.lastword.ChatRequest;
+import io.lastword.Chunk;
+import io.lastword.CompletionRequest;
+import io.lastword.Endpoint;
+import io.lastword.LastwordClient;
+import io.lastword.Partial;
+import io.lastword.Profile;
+import io.lastword.Request;
+import io.lastword.RetryPolicy;
+import io.lastword.Timeouts;
+import io.lastword.ToolCall;
+import io.lastword.errors.LastwordException;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Map;
+import java.util.Timer;
+import java.util.TimerTask;
+import java.util.TreeMap;
+
+/** lastword-java's blocking calls. */
+public final class LastwordAdapter implements Adapter {
+
+  private static final List<String> CAPABILITIES =
+      List.of(
+          "cancel",
+          "choices",
+          "completions",
+          "connect",
+          "deadline",
+          "first_token",
+          "headers",
+          "idle",
+          "models",
+          "profiles",
+          "retry",
+          "tools");
+
+  @Override
+  public About about() {
+    String note = "Nothing is mapped: outcomes and codes are the library's own.";
+    return new About("lastword-java", LastwordClient.VERSION, CAPABILITIES, note);
+  }
+
+  @Override
+  public Map<String, Object> run(Case given) {
+    Map<String, Object> result = Map.of();
+    try (LastwordClient client = client(given)) {
+      for (int i = 0; i < given.repeat(); i++) {
+        Timer timer = new Timer(true);
+        if (given.cancelAfterMillis() > 0) {
+          timer.schedule(
+              new TimerTask() {
+                @Override
+                public void run() {
+                  client.close();
+                }
+              },
+              given.cancelAfterMillis());
+        }
+        result = call(client, given);
+        timer.cancel();
+      }
+    }
+    return result;
+  }
+
+  private static LastwordClient client(Case given) {
+    Timeouts defaults = Timeouts.defaults();
+    LastwordClient.Builder builder =
+        LastwordClient.builder()
+            .baseUrl(given.baseUrl)
+            .apiKey(given.apiKey)
+            .retry(RetryPolicy.defaults().withMaxAttempts(given.retries() + 1))
+            .timeouts(
+                new Timeouts(
+                    given.timeout("connect", defaults.connect()),
+                    given.timeout("first_token", defaults.firstToken()),
+                    given.timeout("idle", defaults.idle()),
+                    given.timeout("total", defaults.total())));
+    if (given.profile() != null) {
+      builder.profile(
+          Arrays.stream(Profile.values())
+              .filter(each -> each.word().equals(given.profile()))
+              .findFirst()
+              .orElseThrow());
+    }
+    return builder.build();
+  }
+
+  private static Map<String, Object> call(LastwordClient client, Case given) {
+    switch (given.endpoint()) {
+      case "models" -> {
+        try {
+          client.models();
+          Map<String, Object> listed = new TreeMap<>(Map.of("outcome", "completed", "text", ""));
+          listed.put("code", null);
+          return listed;
+        } catch (LastwordException e) {
+          return Report.failed(e);
+        }
+      }
+      case "completions" -> {
+        CompletionRequest.Builder request = CompletionRequest.builder();
+        given.request().forEach(request::set);
+        return generate(client.completions(), request.build(), given);
+      }
+      default -> {
+        ChatRequest.Builder request = ChatRequest.builder();
+        given.request().forEach(request::set);
+        return generate(client.chat().completions(), request.build(), given);
+      }
+    }
+  }
+
+  private static <R extends Request> Map<String, Object> generate(
+      Endpoint<R> endpoint, R request, Case given) {
+    if (!given.stream()) {
+      return Report.of(endpoint.tryCreate(request));
+    }
+    Map<Integer, String> texts = new TreeMap<>();
+    try (AnswerStream stream = endpoint.createStreaming(request)) {
+      int left = given.leaveAfterEvents();
+      try {
+        for (Chunk chunk : stream) {
+          for (Object each : Case.list(chunk.body().get("choices"))) {
+            int index = (Integer) Case.map(each).getOrDefault("index", 0);
+            texts.merge(index, chunk.text(index), String::concat);
+          }
+          if (--left == 0) {
+            stream.close();
+            break;
+          }
+        }
+      } catch (LastwordException e) {
+        check(
+            stream.outcome().fold(it -> null, it -> it.error(), it -> it.error(), it -> it.error())
+                == e,
+            "another error");
+        check(said(e.partial(), texts), "the error's partial is not what the chunks said");
+        return Report.failed(e, stream.toolCalls());
+      }
+      check(
+          stream.text().equals(texts.getOrDefault(0, "")),
+          "the stream's text is not what its chunks said");
+      List<ToolCall> calls = stream.toolCalls();
+      return stream
+          .outcome()
+          .fold(
+              Report::completed,
+              it -> Report.failed(it.error(), calls),
+              it -> Report.failed(it.error(), calls),
+              it -> Report.failed(it.error(), calls));
+    } catch (LastwordException e) {
+      return Report.failed(e);
+    }
+  }
+
+  private static boolean said(Partial partial, Map<Integer, String> texts) {
+    Map<Integer, String> all = new TreeMap<>(texts);
+    all.replaceAll((index, text) -> "");
+    all.putAll(partial.texts());
+    return all.equals(texts);
+  }
+
+  private static void check(boolean holds, String otherwise) {
+    if (!holds) {
+      throw new AssertionError(otherwise);
+    }
+  }
+}
