@@ -16,7 +16,7 @@ FIND_PYTHON = python=$$(scripts/environment/find_python) || exit 1
 
 # Live tests measure time on real servers; nothing may run beside them.
 .NOTPARALLEL:
-.PHONY: help demo demo-vllm test unit live faults check bench overload soak scoreboard venv engine clean
+.PHONY: help demo demo-vllm test unit java live faults check bench overload soak scoreboard venv engine clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -36,7 +36,7 @@ demo-vllm: venv ## the same in front of a real vLLM with SmolLM2 on the CPU (Lin
 
 test: venv engine ## the whole suite, real vLLM included (Linux x86-64; first time 6 GB and some minutes more)
 	@$(PY) scripts/check
-	@$(MAKE) --no-print-directory unit live
+	@$(MAKE) --no-print-directory unit java live
 
 unit: venv ## all tests that need no vLLM, and the coverage gate of the pure core
 	@$(PY) -m coverage erase
@@ -44,6 +44,9 @@ unit: venv ## all tests that need no vLLM, and the coverage gate of the pure cor
 	$(PY) -m coverage report
 	$(PY) -m pytest $(SHORT) $(SPREAD)
 	$(PY) -m pytest tests $(patsubst %,--ignore=%,tests/live tests/unit $(SHORT)) $(SPREAD)
+
+java: venv ## the Java client: build and tests, on Maven's JDK and the newest other one (JDK 17, Maven)
+	@$(PY) scripts/java_tests.py
 
 live: venv engine ## the tests on real vLLM
 	$(PY) -m pytest tests/live --verbose

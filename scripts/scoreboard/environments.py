@@ -11,6 +11,7 @@ interpreter no longer starts.  Names and packages are in implementations.toml.
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import re
 import shutil
@@ -29,6 +30,7 @@ from setup_steps import SetupError, end_on_sigterm, only_one_run, run
 ROOT = Path(__file__).resolve().parents[2]
 HERE = Path(__file__).resolve().parent
 ADAPTERS = ROOT / "tests" / "conformance" / "adapters"
+JAVA = ROOT / "java-compat"
 # What an adapter for Node finds beside it as in the checkout: modules are looked for from the file upwards, so the
 # environment has a copy of these.
 COPIED = ("tests/conformance/adapters/*.mjs", "contract/dialects.json", "contract/registry.json")
@@ -53,6 +55,28 @@ def command_of(environment: str, adapter: str, *arguments: str) -> list[str]:
     interpreter = ready(environment)
     place = _folder(environment) / "tests/conformance/adapters" if adapter.endswith(".mjs") else ADAPTERS
     return [str(interpreter), str(place / adapter), *arguments]
+
+
+def java_command_of(module: str, *arguments: str) -> list[str]:
+    """The command that starts an adapter of java-compat, which is built first."""
+    _build_java()
+    (jar,) = (JAVA / module / "target").glob("lastword-*.jar")
+    return [str(_tool("java", "a JDK 17 or newer")), "-jar", str(jar), *arguments]
+
+
+@functools.cache
+def _build_java() -> None:
+    log = cache_root() / "scoreboard" / "java.log"
+    log.parent.mkdir(parents=True, exist_ok=True)
+    build: list[str | Path] = [_tool("mvn", "Maven 3.8.7 or newer"), "-q", "-B", "-f", JAVA / "pom.xml", "package"]
+    run([*build, "-DskipTests", "-Dmaven.javadoc.skip=true"], label="build java-compat", log=log)
+
+
+def _tool(name: str, what: str) -> str:
+    found = shutil.which(name)
+    if found is None:
+        raise SetupError(f"the clients for Java need {what} (Debian: openjdk-17-jdk-headless, maven)")
+    return found
 
 
 def ready(name: str) -> Path:

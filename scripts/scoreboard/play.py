@@ -53,13 +53,20 @@ class Tested(NamedTuple):
 
 def everything() -> list[Tested]:
     """All clients of implementations.toml, and all servers."""
-    clients = environments.table()["clients"].items()
-    tested = [Tested("client", name, functools.partial(adapter, *command)) for name, command in clients]
+    table = environments.table()
+    tested = [
+        Tested("client", name, functools.partial(adapter, *command)) for name, command in table["clients"].items()
+    ]
+    tested += [Tested("client", name, functools.partial(jar, *command)) for name, command in table["java"].items()]
     return tested + [Tested("server", name, arguments) for name, arguments in servers.commands().items()]
 
 
 def adapter(*command: str) -> list[str]:
     return ["--", *environments.command_of(*command)]
+
+
+def jar(*command: str) -> list[str]:
+    return ["--", *environments.java_command_of(*command)]
 
 
 def chosen(only: str) -> list[Tested]:

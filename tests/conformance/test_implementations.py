@@ -60,11 +60,18 @@ def test_every_client_has_its_adapter_and_environment(name: str) -> None:
     assert (ADAPTERS / adapter).is_file()
 
 
+@pytest.mark.parametrize("name", TABLE["java"])
+def test_every_client_for_java_has_its_module(name: str) -> None:
+    module, *_ = TABLE["java"][name]
+    assert f"<module>{module}</module>" in (environments.JAVA / "pom.xml").read_text(encoding="utf-8")
+
+
 def test_names_and_patterns_choose() -> None:
     assert [each.name for each in play.chosen("openai-node, lastword-*")] == [
         "lastword-sync",
         "lastword-async",
         "openai-node",
+        "lastword-java",
     ]
     assert [each.report for each in play.chosen("")] == [each.report for each in play.chosen("clients, servers")]
     assert {each.kind for each in play.chosen("servers")} == {"server"}
