@@ -25,14 +25,20 @@ import io.lastword.errors.RequestTimeoutException;
 import io.lastword.errors.StreamIncompleteException;
 import io.lastword.scripted.Received;
 import io.lastword.scripted.ScriptedServer;
+import java.io.ByteArrayOutputStream;
+import java.io.IOException;
+import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.Base64;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicReference;
+import java.util.zip.GZIPOutputStream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
@@ -246,6 +252,47 @@ class LastwordClientTest {
       assertTrue(left.cancel(true));
       assertTrue(ScriptedServer.becomes(() -> server.requests().get(2).disconnectedAt != 0, 2000));
     }
+  }
+
+  @Test
+  void aBodyThatCameCompressedIsReadAllTheSame() throws Exception {
+    Map<String, Object> encoded =
+        Map.of("content-encoding", "gzip", "content-type", "application/json");
+    String body =
+        "{\"choices\": [{\"index\": 0, \"message\": {\"content\": \"Hi\"}, \"finish_reason\": \"stop\"}]}";
+    byte[] whole = gzip(body);
+    byte[] cut = Arrays.copyOf(whole, whole.length - 12);
+    List<Map<String, Object>> exchanges = new ArrayList<>();
+    for (byte[] each : List.of(whole, cut, "no gzip at all".getBytes(StandardCharsets.UTF_8))) {
+      Map<String, Object> step = Map.of("base64", Base64.getEncoder().encodeToString(each));
+      exchanges.add(Map.of("status", 200, "headers", encoded, "steps", List.of(step)));
+    }
+    Map<String, Object> brotli = Map.of("content-encoding", "br");
+    exchanges.add(Map.of("status", 200, "headers", brotli, "steps", List.of(Map.of("text", "?"))));
+    exchanges.add(answer("Ho"));
+    try (ScriptedServer server = server(exchanges);
+        LastwordClient client = builder(server).retry(RetryPolicy.never()).build()) {
+      Endpoint<ChatRequest> chat = client.chat().completions();
+      assertEquals("Hi", chat.create(HI).text());
+      assertEquals(
+          Codes.STREAM_INCOMPLETE,
+          assertThrows(StreamIncompleteException.class, () -> chat.create(HI)).code());
+      for (String part : List.of("cannot be decoded", "encoded as br")) {
+        StreamIncompleteException error =
+            assertThrows(StreamIncompleteException.class, () -> chat.create(HI));
+        assertEquals(Codes.MALFORMED_RESPONSE, error.code());
+        assertTrue(error.getMessage().contains(part), error.getMessage());
+      }
+      assertEquals("Ho", chat.create(HI).text());
+    }
+  }
+
+  private static byte[] gzip(String text) throws IOException {
+    ByteArrayOutputStream bytes = new ByteArrayOutputStream();
+    try (GZIPOutputStream out = new GZIPOutputStream(bytes)) {
+      out.write(text.getBytes(StandardCharsets.UTF_8));
+    }
+    return bytes.toByteArray();
   }
 
   @Test

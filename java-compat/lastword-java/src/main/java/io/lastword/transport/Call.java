@@ -25,6 +25,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.concurrent.ThreadLocalRandom;
+import java.util.zip.ZipException;
 import javax.net.ssl.SSLException;
 import org.jspecify.annotations.Nullable;
 
@@ -187,6 +188,9 @@ public final class Call {
     String text =
         error.getMessage() == null ? error.getClass().getSimpleName() : error.getMessage();
     ErrorInfo info;
+    if (error instanceof ZipException) {
+      return malformed("the answer cannot be decoded (" + text + ")", new byte[0]);
+    }
     if (answer != null) {
       info = tracker.end(reset(error) ? WireEnd.RESET : WireEnd.TRUNCATED, false);
       Objects.requireNonNull(info, "only a clean end can complete an answer");

@@ -27,6 +27,8 @@ final class Exchange {
   private final CompletableFuture<? extends HttpResponse<?>> future;
   private final Body body = new Body();
   private @Nullable Signal early; // the body's end, told before the head
+  private boolean ended; // the body has been read to its end
+  private @Nullable Inflated inflated;
   private volatile boolean over; // nothing is left that would have to be closed
 
   Exchange(HttpClient client, HttpRequest request, Guard guard) {
@@ -62,8 +64,22 @@ final class Exchange {
     }
   }
 
+  /** What is read from now on is what these bytes were before they were compressed. */
+  void inflate(boolean gzip) {
+    inflated = new Inflated(this, gzip);
+  }
+
   /** Wait for the next piece of the body; null at its end. */
   byte @Nullable [] read() throws IOException, Stopped {
+    Inflated readable = inflated;
+    return readable == null ? raw() : readable.read();
+  }
+
+  /** The same, as it came. */
+  byte @Nullable [] raw() throws IOException, Stopped {
+    if (ended) {
+      return null;
+    }
     Signal signal = early;
     early = null;
     if (signal == null) {
@@ -77,6 +93,7 @@ final class Exchange {
     if (signal instanceof Signal.Broken broken) {
       throw failed(broken.cause());
     }
+    ended = true;
     return null;
   }
 

@@ -66,6 +66,7 @@ final class Wire {
       URI target = target(url, head);
       if (target == null) {
         call.answered(new Call.Answer(head.statusCode(), Exchange.headers(head)));
+        decode(exchange);
         return exchange;
       }
       exchange.close();
@@ -83,6 +84,26 @@ final class Wire {
             + url
             + ": look at the base URL and at what is in front of the server";
     throw new Failure(Classifier.error(Codes.INVALID_REQUEST_ERROR, message).build(), null);
+  }
+
+  private void decode(Exchange exchange) throws Failure {
+    String encoding =
+        call.answer()
+            .headers()
+            .getOrDefault("content-encoding", "identity")
+            .strip()
+            .toLowerCase(Locale.ROOT);
+    switch (encoding) {
+      case "identity", "" -> { // as it was asked for
+      }
+      case "gzip", "x-gzip" -> exchange.inflate(true);
+      case "deflate" -> exchange.inflate(false);
+      default -> {
+        letGo(exchange);
+        throw call.malformed(
+            "the answer is encoded as " + encoding + ", which nobody asked for", new byte[0]);
+      }
+    }
   }
 
   private Exchange begin(URI url, Map<String, String> headers) throws Failure {
