@@ -6,7 +6,7 @@ module io.lastword {
   requires java.net.http;
   requires com.fasterxml.jackson.core;
   requires com.fasterxml.jackson.databind;
-  requires static transitive org.jspecify;
+  requires static org.jspecify;
 
   exports io.lastword;
   exports io.lastword.errors;
