@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import gzip
 import json
 import zlib
@@ -14,6 +15,7 @@ from tests.shim.wire import Answer, serving
 pytestmark = pytest.mark.anyio
 PLAIN = json.dumps(WHOLE).encode()
 CUT = chunk("a")
+zipped = functools.partial(gzip.compress, mtime=0)  # parametrised bytes are in a test's name, the same at each collection
 
 
 async def answered(body: bytes, encoding: bytes, kind: list[tuple[bytes, bytes]], **more: Any) -> tuple[Answer, Any]:
@@ -27,8 +29,8 @@ async def answered(body: bytes, encoding: bytes, kind: list[tuple[bytes, bytes]]
     [
         (PLAIN, b"Identity"),
         (PLAIN, b""),
-        (gzip.compress(PLAIN), b"GZIP"),
-        (gzip.compress(PLAIN[:50]) + gzip.compress(PLAIN[50:]), b"x-gzip"),
+        (zipped(PLAIN), b"GZIP"),
+        (zipped(PLAIN[:50]) + zipped(PLAIN[50:]), b"x-gzip"),
         (zlib.compress(PLAIN), b" deflate"),
     ],
 )
@@ -43,8 +45,8 @@ async def test_a_whole_one_passes_readable(body: bytes, encoding: bytes) -> None
     [
         (PLAIN[:-9], b"Identity"),
         (PLAIN[:-9], b""),
-        (gzip.compress(PLAIN)[:-20], b"gzip"),
-        (gzip.compress(PLAIN[:-9]), b"gzip"),
+        (zipped(PLAIN)[:-20], b"gzip"),
+        (zipped(PLAIN[:-9]), b"gzip"),
         (PLAIN, b"gzip"),
         (b"\x0b\x02\x80", b"br"),
         (b"", b"gzip"),
@@ -57,12 +59,12 @@ async def test_one_that_is_cut_or_cannot_be_read_is_none(body: bytes, encoding: 
 
 
 async def test_a_stream_is_read_as_it_comes() -> None:
-    answer, record = await answered(gzip.compress(GOOD), b"gzip", EVENTS)
+    answer, record = await answered(zipped(GOOD), b"gzip", EVENTS)
     assert (answer.body, answer.header("content-encoding")) == (GOOD, None)
     assert (record["outcome"], record["finish_reasons"]) == ("completed", ["stop"])
 
 
-@pytest.mark.parametrize("body", [gzip.compress(CUT), gzip.compress(CUT)[:-12], gzip.compress(CUT + DONE)])
+@pytest.mark.parametrize("body", [zipped(CUT), zipped(CUT)[:-12], zipped(CUT + DONE)])
 async def test_a_stream_that_is_cut_ends_with_an_error(body: bytes) -> None:
     answer, record = await answered(body, b"gzip", EVENTS)
     assert b"[DONE]" not in answer.body
@@ -71,14 +73,14 @@ async def test_a_stream_that_is_cut_ends_with_an_error(body: bytes) -> None:
 
 
 async def test_what_is_not_judged_stays_compressed() -> None:
-    packed = gzip.compress(b'{"data": []}')
+    packed = zipped(b'{"data": []}')
     answer, record = await answered(packed, b"gzip", JSON, path="/v1/embeddings")
     assert (answer.body, answer.header("content-encoding"), record["outcome"]) == (packed, "gzip", "completed")
 
 
 async def test_a_little_that_claims_to_be_very_much_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("lastword_shim.protocol.encodings.MAX_INFLATED", 100_000)
-    answer, _ = await answered(gzip.compress(PLAIN + b" " * 100_000), b"gzip", JSON)
+    answer, _ = await answered(zipped(PLAIN + b" " * 100_000), b"gzip", JSON)
     assert answer.error["code"] == "internal_server_error"
 
 

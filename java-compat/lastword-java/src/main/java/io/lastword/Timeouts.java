@@ -11,7 +11,7 @@ import org.jspecify.annotations.Nullable;
  * the caller spends between two chunks counts for {@code total} only: it is not the server's
  * silence.
  *
- * @param connect name lookup, TCP and TLS; 5 s by default
+ * @param connect opening a connection, TCP and TLS; 5 s by default
  * @param firstToken from the attempt's start to the stream's first content; 120 s by default
  * @param idle from one piece of content to the next; 60 s by default
  * @param total the whole call, every attempt and wait included; 600 s by default

@@ -4,7 +4,7 @@ import java.util.Locale;
 
 /** The four timers of a request (the TMR rules). */
 public enum Timer {
-  /** From looking the name up until the connection stands, TLS included. */
+  /** Opening the connection, TCP and TLS; looking the name up is under the other timers. */
   CONNECT,
   /** From the attempt's start to the first content of a stream. */
   FIRST_TOKEN,
