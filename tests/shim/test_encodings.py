@@ -15,7 +15,8 @@ from tests.shim.wire import Answer, serving
 pytestmark = pytest.mark.anyio
 PLAIN = json.dumps(WHOLE).encode()
 CUT = chunk("a")
-zipped = functools.partial(gzip.compress, mtime=0)  # parametrised bytes are in a test's name, the same at each collection
+# Parametrised bytes are in a test's name, which is the same at each collection.
+zipped = functools.partial(gzip.compress, mtime=0)
 
 
 async def answered(body: bytes, encoding: bytes, kind: list[tuple[bytes, bytes]], **more: Any) -> tuple[Answer, Any]:
