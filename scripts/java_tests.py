@@ -23,7 +23,7 @@ from pathlib import Path
 from xml.etree import ElementTree as ET
 
 ROOT = Path(__file__).resolve().parents[1] / "java-compat"
-MAVEN = ["mvn", "-q", "-B", "-f", str(ROOT / "pom.xml"), "verify"]
+MAVEN = ["mvn", "-q", "-B", "-Dstyle.color=never", "-f", str(ROOT / "pom.xml"), "verify"]
 KNOWN = Path(__file__).resolve().parents[1] / "tests/conformance/known"
 COUNTED = ("tests", "failures", "errors", "skipped")
 

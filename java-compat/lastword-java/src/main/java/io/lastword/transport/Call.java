@@ -15,6 +15,7 @@ import io.lastword.core.StreamTracker.WireEnd;
 import io.lastword.errors.ErrorInfo;
 import io.lastword.errors.LastwordException;
 import java.io.IOException;
+import java.net.ConnectException;
 import java.net.SocketException;
 import java.net.http.HttpConnectTimeoutException;
 import java.time.Duration;
@@ -194,13 +195,13 @@ public final class Call {
     if (answer != null) {
       info = tracker.end(reset(error) ? WireEnd.RESET : WireEnd.TRUNCATED, false);
       Objects.requireNonNull(info, "only a clean end can complete an answer");
-    } else if (error.getCause() instanceof IllegalArgumentException) {
+    } else if (error.getCause() instanceof IllegalArgumentException
+        && !(error instanceof ConnectException)) { // a name that nobody knows is one, too
       info =
           Classifier.error(Codes.INVALID_REQUEST_ERROR, "the request cannot be sent (" + text + ")")
               .build();
     } else {
-      boolean reached =
-          !(error instanceof java.net.ConnectException || error instanceof SSLException);
+      boolean reached = !(error instanceof ConnectException || error instanceof SSLException);
       String what =
           reached ? "the connection broke before an answer came (" : "the server was not reached (";
       info = Classifier.error(Codes.CONNECTION_FAILED, what + text + ")").build();

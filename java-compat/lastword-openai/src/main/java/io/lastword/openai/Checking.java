@@ -164,7 +164,12 @@ final class Checking implements Executor {
 
   /** What openai-java is to be told of a stream of which no head has come in time. */
   HttpResponse silent(Asked asked) {
-    return refused(asked, Map.of(), 200, CheckedStream.fired(Timer.FIRST_TOKEN, timeouts));
+    return refused(asked, CheckedStream.fired(Timer.FIRST_TOKEN, timeouts));
+  }
+
+  /** What openai-java is to be told where no head has come. */
+  HttpResponse refused(Asked asked, ErrorInfo info) {
+    return refused(asked, Map.of(), 200, info);
   }
 
   /**

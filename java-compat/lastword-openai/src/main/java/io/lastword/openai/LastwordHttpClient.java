@@ -121,10 +121,10 @@ public final class LastwordHttpClient implements HttpClient {
     answer.whenCompleteAsync(
         (response, error) -> {
           try {
-            if (error != null) {
-              throw thrown(error);
-            }
-            HttpResponse good = checking.check(asked, response, began);
+            HttpResponse good =
+                error != null
+                    ? unreached(asked, thrown(error))
+                    : checking.check(asked, response, began);
             if (!checked.complete(good)) {
               good.close();
             }
@@ -146,6 +146,14 @@ public final class LastwordHttpClient implements HttpClient {
               });
     }
     return checked;
+  }
+
+  /** Whose asynchronous loop of retries does not know the exceptions that its other one does. */
+  private HttpResponse unreached(Asked asked, RuntimeException thrown) {
+    if (!(thrown instanceof OpenAIIoException)) {
+      throw thrown;
+    }
+    return checking.refused(asked, LastwordErrors.of(thrown).orElseThrow(() -> thrown).info());
   }
 
   private static RuntimeException thrown(@Nullable Throwable error) {

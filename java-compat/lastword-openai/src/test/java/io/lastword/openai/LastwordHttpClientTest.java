@@ -299,6 +299,30 @@ class LastwordHttpClientTest {
   }
 
   @Test
+  void aConnectionThatBreaksIsTriedAgainAlsoAsynchronously() throws Exception {
+    Map<String, Object> reset = Map.of("steps", List.of(Map.of("end", "reset")));
+    try (ScriptedServer server = server(List.of(reset, answer("Hi"), reset, reset))) {
+      OpenAIClient client = client(server.baseUrl(), LastwordHttpClient.create(), 1);
+      assertFalse(
+          client
+              .async()
+              .chat()
+              .completions()
+              .create(HI)
+              .get(5, TimeUnit.SECONDS)
+              .choices()
+              .isEmpty());
+      CompletionException error =
+          assertThrows(
+              CompletionException.class,
+              () -> client.async().chat().completions().create(HI).join());
+      assertInstanceOf(ConnectionFailedException.class, lastword(error));
+      assertEquals(4, server.requests().size());
+      client.close();
+    }
+  }
+
+  @Test
   void aServerThatIsNotThereIsSaidToBe() throws Exception {
     try (ScriptedServer server = new ScriptedServer(List.of(), "event", Listening.NO)) {
       OpenAIClient client = client(server.baseUrl(), LastwordHttpClient.create(), 0);
