@@ -5,6 +5,7 @@ import io.lastword.transport.Caller;
 import io.lastword.transport.Prepared;
 import java.util.LinkedHashMap;
 import java.util.Map;
+import java.util.Objects;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.Flow;
 
@@ -29,11 +30,13 @@ public final class Endpoint<R extends Request> {
    * @throws LastwordException if the request did not complete
    */
   public Completed create(R request) {
+    Objects.requireNonNull(request, "request");
     return caller().create(prepared(request, false));
   }
 
   /** Wait for the last word, whichever it is; nothing is thrown. */
   public Outcome tryCreate(R request) {
+    Objects.requireNonNull(request, "request");
     try {
       return create(request);
     } catch (LastwordException e) {
@@ -48,6 +51,7 @@ public final class Endpoint<R extends Request> {
    * @throws LastwordException if no stream began
    */
   public AnswerStream createStreaming(R request) {
+    Objects.requireNonNull(request, "request");
     return new AnswerStream(caller().stream(prepared(request, true)));
   }
 
@@ -56,6 +60,7 @@ public final class Endpoint<R extends Request> {
    * LastwordException}, as the cause of what {@code get} and {@code join} throw.
    */
   public CompletableFuture<Completed> createAsync(R request) {
+    Objects.requireNonNull(request, "request");
     return caller().createAsync(() -> prepared(request, false));
   }
 
@@ -65,6 +70,7 @@ public final class Endpoint<R extends Request> {
    * with a {@link LastwordException}.
    */
   public Flow.Publisher<Chunk> publish(R request) {
+    Objects.requireNonNull(request, "request");
     return caller().publisher(() -> prepared(request, true), Chunk::new);
   }
 

@@ -15,6 +15,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
+import java.util.Objects;
 import javax.net.ssl.SSLContext;
 import org.jspecify.annotations.Nullable;
 
@@ -134,7 +135,7 @@ public final class LastwordClient implements AutoCloseable {
      * The server, with its {@code /v1}; else LASTWORD_BASE_URL or OPENAI_BASE_URL, else OpenAI's.
      */
     public Builder baseUrl(String url) {
-      baseUrl = url;
+      baseUrl = Objects.requireNonNull(url, "baseUrl");
       return this;
     }
 
@@ -146,19 +147,19 @@ public final class LastwordClient implements AutoCloseable {
 
     /** The limits of every call that brings none of its own. */
     public Builder timeouts(Timeouts value) {
-      timeouts = value;
+      timeouts = Objects.requireNonNull(value, "timeouts");
       return this;
     }
 
     /** When to send a request again; {@link RetryPolicy#never} where somebody above does. */
     public Builder retry(RetryPolicy value) {
-      retry = value;
+      retry = Objects.requireNonNull(value, "retry");
       return this;
     }
 
     /** A header of every request. */
     public Builder header(String name, String value) {
-      headers.put(name.toLowerCase(Locale.ROOT), value);
+      headers.put(name.toLowerCase(Locale.ROOT), Objects.requireNonNull(value, name));
       return this;
     }
 
@@ -211,7 +212,15 @@ public final class LastwordClient implements AutoCloseable {
                   + url
                   + "': the JDK takes no name with an underscore for a host; use another name or the address");
         }
-        if (http && parsed.getHost() != null && parsed.getPort() != 0 && parsed.getPort() < 65536) {
+        boolean plain =
+            parsed.getQuery() == null
+                && parsed.getFragment() == null
+                && parsed.getUserInfo() == null;
+        if (http
+            && plain
+            && parsed.getHost() != null
+            && parsed.getPort() != 0
+            && parsed.getPort() < 65536) {
           return url;
         }
       } catch (URISyntaxException e) {

@@ -6,6 +6,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
+import java.util.Objects;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -97,7 +98,7 @@ public abstract sealed class Request permits ChatRequest, CompletionRequest {
 
     /** A header of this request, in place of the client's. */
     public B header(String name, String value) {
-      headers.put(name.toLowerCase(Locale.ROOT), value);
+      headers.put(name.toLowerCase(Locale.ROOT), Objects.requireNonNull(value, name));
       return self();
     }
 

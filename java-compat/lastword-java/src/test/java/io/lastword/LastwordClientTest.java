@@ -331,7 +331,10 @@ class LastwordClientTest {
             "http://",
             "http://x:99999",
             "http://x:0/v1",
-            "http://a b/")) {
+            "http://a b/",
+            "http://x/v1?api-version=1",
+            "http://x/v1#f",
+            "http://u:p@x/v1")) {
       wrong.add(() -> LastwordClient.builder().baseUrl(url).build());
     }
     wrong.add(() -> LastwordClient.builder().baseUrl("http://x/v1").apiKey("a\nb").build());
@@ -358,6 +361,7 @@ class LastwordClientTest {
       assertEquals(OutcomeName.COMPLETED, error.outcome());
       assertEquals(text, error.raw());
       assertSame(call, error.toolCall());
+      assertFalse(error.getMessage().contains("Ro"), error.getMessage());
     }
   }
 

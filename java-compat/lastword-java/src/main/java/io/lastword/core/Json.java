@@ -1,6 +1,7 @@
 package io.lastword.core;
 
 import com.fasterxml.jackson.core.JsonFactory;
+import com.fasterxml.jackson.core.JsonLocation;
 import com.fasterxml.jackson.core.JsonProcessingException;
 import com.fasterxml.jackson.core.StreamReadConstraints;
 import com.fasterxml.jackson.core.json.JsonReadFeature;
@@ -35,7 +36,7 @@ public final class Json {
   public static final class NotJsonException extends Exception {
     private static final long serialVersionUID = 1L;
 
-    NotJsonException(String message, Throwable cause) {
+    NotJsonException(String message, @Nullable Throwable cause) {
       super(message, cause);
     }
   }
@@ -110,8 +111,16 @@ public final class Json {
     try {
       return mapper.readValue(text, Object.class);
     } catch (JsonProcessingException e) {
-      throw new NotJsonException(e.getOriginalMessage(), e);
+      throw new NotJsonException(where(e), null);
     }
+  }
+
+  /** Where it stops being JSON, and not what stands there: a model's words, or a caller's. */
+  private static String where(JsonProcessingException error) {
+    JsonLocation at = error.getLocation();
+    return at == null
+        ? "no JSON"
+        : "no JSON from line " + at.getLineNr() + ", column " + at.getColumnNr();
   }
 
   private static ObjectMapper mapper(boolean nonNumericNumbers) {

@@ -2,6 +2,7 @@ package io.lastword.transport;
 
 import io.lastword.Codes;
 import io.lastword.Completed;
+import io.lastword.Outcome;
 import io.lastword.Partial;
 import io.lastword.core.Classifier;
 import io.lastword.core.Deadline;
@@ -17,6 +18,7 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.Flow;
 import java.util.concurrent.RejectedExecutionException;
+import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.Function;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
@@ -65,6 +67,10 @@ public final class Caller {
   public StreamReading stream(Prepared request) {
     StreamReading reading = reading(begun(request));
     reading.open();
+    Outcome ended = reading.outcome();
+    if (ended != null) { // before it began
+      ended.orThrow();
+    }
     return reading;
   }
 
@@ -79,11 +85,16 @@ public final class Caller {
 
   private RawAnswer raw(Call call) {
     Wire wire = new Wire(transport, baseUrl, call);
+    Exchange begun = null;
     try {
-      return new RawAnswer(call, wire, wire.send(), () -> running.remove(call.guard()));
+      begun = wire.send();
+      return new RawAnswer(call, wire, begun, () -> running.remove(call.guard()));
     } catch (Failure failure) {
-      running.remove(call.guard());
       throw call.thrown(failure);
+    } finally {
+      if (begun == null) {
+        running.remove(call.guard());
+      }
     }
   }
 
@@ -121,9 +132,12 @@ public final class Caller {
       return CompletableFuture.failedFuture(e);
     }
     CompletableFuture<T> future = new CompletableFuture<>();
+    AtomicBoolean worked = new AtomicBoolean();
     future.whenComplete(
         (value, error) -> {
-          if (error != null) { // cancelled, or timed out by orTimeout: nobody waits for it any more
+          if (!worked
+              .get()) { // cancelled, timed out, completed by somebody else: nobody waits for it any
+            // more
             call.guard().cancel();
           }
         });
@@ -132,6 +146,7 @@ public final class Caller {
           () -> {
             try {
               T value = work.apply(call);
+              worked.set(true);
               if (!future.complete(value) && value instanceof AutoCloseable unwanted) {
                 unwanted.close();
               }

@@ -22,7 +22,7 @@ final class ChunkSubscription<T> implements Flow.Subscription {
   private final Function<Map<String, @Nullable Object>, T> build;
   private final Workers workers;
   private long demand; // under the lock of this, like the others
-  private boolean working;
+  private boolean working = true; // somebody is with the subscriber; first of all its onSubscribe
   private @Nullable StreamReading
       reading; // the call begins, and its timers run, with the first demand
   private boolean over; // the last signal has been given, or nobody wants one (§1.7, §3.12)
@@ -57,7 +57,21 @@ final class ChunkSubscription<T> implements Flow.Subscription {
       subscriber.onError(e);
       return;
     }
-    subscriber.onSubscribe(new ChunkSubscription<>(subscriber, prepared, begin, build, workers));
+    ChunkSubscription<T> subscription =
+        new ChunkSubscription<>(subscriber, prepared, begin, build, workers);
+    subscriber.onSubscribe(subscription);
+    subscription.start();
+  }
+
+  /** §1.3: what is asked for in onSubscribe comes once that has returned. */
+  private void start() {
+    synchronized (this) {
+      working = demand > 0 || wrong != null;
+      if (!working) {
+        return;
+      }
+    }
+    run();
   }
 
   @Override
@@ -81,6 +95,10 @@ final class ChunkSubscription<T> implements Flow.Subscription {
       }
       working = true;
     }
+    run();
+  }
+
+  private void run() {
     try {
       workers.execute(this::work);
     } catch (RejectedExecutionException e) { // the client is closed, and begin says so

@@ -18,15 +18,20 @@ import org.jspecify.annotations.Nullable;
  * One HTTP exchange of the JDK's client, read by the thread that waits on the {@link Guard}.
  *
  * <p>The JDK's own timeout ends at the headers, and its streams cannot be closed safely while they
- * are read. So the body is a subscriber that hands each piece over by a signal, one at a time, and
- * {@link #close} cancels the subscription, which closes the socket at once on every JDK.
+ * are read. So the body is a subscriber that hands each piece over by a signal, and {@link #close}
+ * cancels the subscription, which closes the socket at once on every JDK.
  */
 final class Exchange {
+
+  /**
+   * How many pieces of at most 16 KiB are taken before anybody asks. What the JDK holds back for
+   * want of demand it drops when the connection ends behind it, the terminal event with it.
+   */
+  private static final int AHEAD = 32;
 
   private final Guard guard;
   private final CompletableFuture<? extends HttpResponse<?>> future;
   private final Body body = new Body();
-  private @Nullable Signal early; // the body's end, told before the head
   private boolean ended; // the body has been read to its end
   private @Nullable Inflated inflated;
   private volatile boolean over; // nothing is left that would have to be closed
@@ -51,17 +56,12 @@ final class Exchange {
 
   /** Wait for the head of the answer. */
   HttpResponse.ResponseInfo head() throws IOException, Stopped {
-    while (true) {
-      Signal signal = next();
-      if (signal instanceof Signal.Head head) {
-        return head.info();
-      }
-      if (signal instanceof Signal.NoAnswer none) {
-        over = true;
-        throw failed(none.cause());
-      }
-      early = signal;
+    Signal signal = next(); // the head's is given before the JDK has a body to give it to
+    if (signal instanceof Signal.Head head) {
+      return head.info();
     }
+    over = true;
+    throw failed(causeOf(signal));
   }
 
   /** What is read from now on is what these bytes were before they were compressed. */
@@ -80,18 +80,14 @@ final class Exchange {
     if (ended) {
       return null;
     }
-    Signal signal = early;
-    early = null;
-    if (signal == null) {
-      body.request();
-      signal = next();
-    }
+    Signal signal = next();
     if (signal instanceof Signal.Data data) {
+      body.request();
       return joined(data.buffers());
     }
     over = true;
-    if (signal instanceof Signal.Broken broken) {
-      throw failed(broken.cause());
+    if (!(signal instanceof Signal.End)) {
+      throw failed(causeOf(signal));
     }
     ended = true;
     return null;
@@ -125,6 +121,15 @@ final class Exchange {
     }
   }
 
+  private static Throwable causeOf(Signal signal) {
+    if (signal instanceof Signal.Broken broken) {
+      return broken.cause();
+    }
+    return signal instanceof Signal.NoAnswer none
+        ? none.cause()
+        : new IllegalStateException(signal.toString());
+  }
+
   private static Throwable cause(Throwable error) {
     return error instanceof CompletionException && error.getCause() != null
         ? error.getCause()
@@ -153,7 +158,6 @@ final class Exchange {
   private final class Body implements HttpResponse.BodySubscriber<Void> {
     private Flow.@Nullable Subscription subscription; // under the lock of this, like the others
     private boolean cancelled;
-    private boolean asked; // before there was a subscription to ask
 
     @Override
     public CompletionStage<Void> getBody() {
@@ -163,16 +167,14 @@ final class Exchange {
     @Override
     public void onSubscribe(Flow.Subscription given) {
       boolean late;
-      boolean wanted;
       synchronized (this) {
         subscription = given;
         late = cancelled;
-        wanted = asked;
       }
       if (late) {
         given.cancel();
-      } else if (wanted) {
-        given.request(1);
+      } else {
+        given.request(AHEAD);
       }
     }
 
@@ -195,7 +197,6 @@ final class Exchange {
       Flow.Subscription given;
       synchronized (this) {
         given = subscription;
-        asked = given == null;
       }
       if (given != null) {
         given.request(1);

@@ -6,6 +6,7 @@ import java.time.Duration;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.ForkJoinPool;
 import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.RejectedExecutionException;
 import java.util.concurrent.TimeUnit;
 import org.jspecify.annotations.Nullable;
 
@@ -171,7 +172,12 @@ public final class Guard {
    */
   private @Nullable Signal poll(long nanos) throws InterruptedException {
     Poll poll = new Poll(nanos);
-    ForkJoinPool.managedBlock(poll);
+    try {
+      ForkJoinPool.managedBlock(poll);
+    } catch (
+        RejectedExecutionException e) { // the pool has no more threads to put in place of this one
+      poll.block();
+    }
     return poll.signal;
   }
 

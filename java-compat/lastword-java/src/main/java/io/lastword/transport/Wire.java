@@ -14,6 +14,7 @@ import java.util.HashMap;
 import java.util.Locale;
 import java.util.Map;
 import java.util.Set;
+import java.util.concurrent.RejectedExecutionException;
 import org.jspecify.annotations.Nullable;
 
 /** One attempt's exchange: send, follow 307 and 308, read. */
@@ -87,6 +88,9 @@ final class Wire {
   }
 
   private void decode(Exchange exchange) throws Failure {
+    if (!call.answer().ok()) {
+      return; // what it says is in its status, and its body only explains it
+    }
     String encoding =
         call.answer()
             .headers()
@@ -96,7 +100,7 @@ final class Wire {
     switch (encoding) {
       case "identity", "" -> { // as it was asked for
       }
-      case "gzip", "x-gzip" -> exchange.inflate(true);
+      case "gzip", "x-gzip", "identity, gzip" -> exchange.inflate(true);
       case "deflate" -> exchange.inflate(false);
       default -> {
         letGo(exchange);
@@ -114,6 +118,8 @@ final class Wire {
           transport.client(call.request().timeouts().connect()), request, call.guard());
     } catch (Stopped e) {
       throw call.stopped();
+    } catch (RejectedExecutionException e) { // the client has been closed meanwhile
+      throw call.guard().cancelled() ? call.stopped() : call.broken(new IOException(e));
     } catch (UncheckedIOException e) { // no descriptor is free for the JDK's selector
       throw call.broken(new IOException(e));
     }

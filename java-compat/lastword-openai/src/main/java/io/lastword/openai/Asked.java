@@ -1,5 +1,6 @@
 package io.lastword.openai;
 
+import com.openai.core.http.HttpMethod;
 import com.openai.core.http.HttpRequest;
 import com.openai.core.http.HttpRequestBody;
 import io.lastword.core.Choices;
@@ -15,6 +16,7 @@ import org.jspecify.annotations.Nullable;
  *
  * @param request with an {@code x-request-id}, ours where the caller gave none (HDR-1)
  * @param generates whether the answer has choices: chat completions and completions
+ * @param lists whether it is the list of models; nothing else that succeeds is looked at
  * @param choices how many
  * @param attempt 1, 2, … by openai-java's own count
  */
@@ -22,6 +24,7 @@ record Asked(
     HttpRequest request,
     String requestId,
     boolean generates,
+    boolean lists,
     boolean stream,
     int choices,
     int attempt) {
@@ -33,10 +36,13 @@ record Asked(
       request = request.toBuilder().putHeader("x-request-id", id).build();
     }
     List<String> path = request.pathSegments();
-    boolean generates = !path.isEmpty() && path.get(path.size() - 1).equals("completions");
+    String last = path.isEmpty() ? "" : path.get(path.size() - 1);
+    boolean generates = request.method() == HttpMethod.POST && last.equals("completions");
+    boolean lists = request.method() == HttpMethod.GET && last.equals("models");
     Map<String, @Nullable Object> body = generates ? body(request.body()) : Map.of();
     boolean stream = Boolean.TRUE.equals(body.get("stream"));
-    return new Asked(request, id, generates, stream, Choices.expected(body), attemptOf(request));
+    return new Asked(
+        request, id, generates, lists, stream, Choices.expected(body), attemptOf(request));
   }
 
   /** openai-java's own count, 1 for the first. */

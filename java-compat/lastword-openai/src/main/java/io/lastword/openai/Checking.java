@@ -76,9 +76,8 @@ final class Checking implements Executor {
         && (type.isEmpty() || type.equals("text/event-stream"))) {
       return stream(asked, response, headers, began);
     }
-    boolean json = type.isEmpty() || type.endsWith("json") || type.startsWith("text/");
-    if (ok && !asked.generates() && !json) {
-      return response; // audio, files: none of ours
+    if (ok && !asked.generates() && !asked.lists()) {
+      return response; // files, audio, Responses: none of ours
     }
     byte[] body;
     try (response) {
@@ -119,9 +118,6 @@ final class Checking implements Executor {
     try {
       parsed = Json.parse(Classifier.text(body));
     } catch (Json.NotJsonException e) {
-      if (type.equals("text/plain") && !asked.generates()) { // a transcript, say
-        return null;
-      }
       String what =
           "HTTP "
               + status

@@ -99,10 +99,10 @@ public final class LastwordHttpClient implements HttpClient {
           patience == null ? answer.get() : answer.get(patience.toNanos(), TimeUnit.NANOSECONDS);
       return checking.check(asked, response, began);
     } catch (TimeoutException e) {
-      answer.cancel(true);
+      abandon(answer);
       return checking.silent(asked);
     } catch (InterruptedException e) {
-      answer.cancel(true);
+      abandon(answer);
       Thread.currentThread().interrupt();
       throw new LastwordOpenAIException(
           Checking.cancelled("the thread that waited for the answer was interrupted", asked));
@@ -137,15 +137,24 @@ public final class LastwordHttpClient implements HttpClient {
         (response, error) -> answer.cancel(true)); // which does nothing once it is there
     Duration patience = checking.patience(asked);
     if (patience != null) {
-      CompletableFuture.delayedExecutor(patience.toNanos(), TimeUnit.NANOSECONDS, checking)
-          .execute(
-              () -> {
-                if (!answer.isDone()) {
-                  checked.complete(checking.silent(asked));
-                }
-              });
+      // Not delayedExecutor: it would keep the request until then.
+      CompletableFuture<HttpResponse> timer = new CompletableFuture<HttpResponse>();
+      timer.orTimeout(patience.toNanos(), TimeUnit.NANOSECONDS);
+      timer.whenComplete(
+          (none, late) -> {
+            if (late instanceof TimeoutException && !answer.isDone()) {
+              checked.complete(checking.silent(asked));
+            }
+          });
+      answer.whenComplete((response, error) -> timer.cancel(false));
     }
     return checked;
+  }
+
+  /** Nobody waits any more; what comes all the same, or is there already, is closed. */
+  private static void abandon(CompletableFuture<HttpResponse> answer) {
+    answer.cancel(true);
+    answer.thenAccept(HttpResponse::close);
   }
 
   /** Whose asynchronous loop of retries does not know the exceptions that its other one does. */

@@ -34,6 +34,7 @@ import io.lastword.errors.RequestTimeoutException;
 import io.lastword.errors.StreamIncompleteException;
 import io.lastword.scripted.ScriptedServer;
 import io.lastword.scripted.ScriptedServer.Listening;
+import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
@@ -318,6 +319,31 @@ class LastwordHttpClientTest {
               () -> client.async().chat().completions().create(HI).join());
       assertInstanceOf(ConnectionFailedException.class, lastword(error));
       assertEquals(4, server.requests().size());
+      client.close();
+    }
+  }
+
+  @Test
+  void whatDoesNotGeneratePassesUntouched() throws Exception {
+    Map<String, Object> csv =
+        Map.of(
+            "status", 200,
+            "headers", Map.of("content-type", "text/csv"),
+            "steps", List.of(Map.of("text", "a,b")));
+    Map<String, Object> nothing =
+        Map.of(
+            "status",
+            200,
+            "framing",
+            "content-length",
+            "steps",
+            List.of(Map.of("end", "complete")));
+    try (ScriptedServer server = server(List.of(csv, nothing))) {
+      OpenAIClient client = client(server.baseUrl(), LastwordHttpClient.create(), 0);
+      assertEquals(
+          "a,b",
+          new String(client.files().content("f").body().readAllBytes(), StandardCharsets.UTF_8));
+      client.responses().delete("r");
       client.close();
     }
   }
