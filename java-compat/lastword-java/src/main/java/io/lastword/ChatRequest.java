@@ -4,6 +4,7 @@ import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import org.jspecify.annotations.Nullable;
 
 /** A request to {@code /chat/completions}. */
@@ -51,6 +52,7 @@ public final class ChatRequest extends Request {
 
     /** One more message. */
     public Builder message(String role, String content) {
+      Objects.requireNonNull(content, role + ": give a text");
       return message(Map.of("role", role, "content", content));
     }
 

@@ -56,7 +56,8 @@ public final class Endpoint<R extends Request> {
   }
 
   /**
-   * The whole answer, later. {@code cancel} closes the connection at once; a failure is a {@link
+   * The whole answer, later. {@code cancel} of this future closes the connection at once (that of
+   * one made from it, by {@code thenApply} say, does not reach it); a failure is a {@link
    * LastwordException}, as the cause of what {@code get} and {@code join} throw.
    */
   public CompletableFuture<Completed> createAsync(R request) {

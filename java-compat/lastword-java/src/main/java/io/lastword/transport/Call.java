@@ -17,7 +17,9 @@ import io.lastword.errors.LastwordException;
 import java.io.IOException;
 import java.net.ConnectException;
 import java.net.SocketException;
+import java.net.URI;
 import java.net.http.HttpConnectTimeoutException;
+import java.nio.channels.UnresolvedAddressException;
 import java.time.Duration;
 import java.time.Instant;
 import java.util.ArrayList;
@@ -57,6 +59,7 @@ public final class Call {
   private final List<Attempt> attempts = new ArrayList<>();
   private StreamTracker tracker;
   private @Nullable Answer answer;
+  private String server = ""; // host and port that the attempt at hand goes to
   private boolean delivered;
   private Instant startedAt = Instant.EPOCH;
   private long started;
@@ -86,6 +89,10 @@ public final class Call {
   /** The head that {@link Wire#send} has noted. */
   Answer answer() {
     return Objects.requireNonNull(answer, "no answer has come");
+  }
+
+  void goesTo(URI url) {
+    server = url.getHost() + (url.getPort() < 0 ? "" : ":" + url.getPort());
   }
 
   void answered(Answer head) {
@@ -201,12 +208,24 @@ public final class Call {
           Classifier.error(Codes.INVALID_REQUEST_ERROR, "the request cannot be sent (" + text + ")")
               .build();
     } else {
-      boolean reached = !(error instanceof ConnectException || error instanceof SSLException);
-      String what =
-          reached ? "the connection broke before an answer came (" : "the server was not reached (";
-      info = Classifier.error(Codes.CONNECTION_FAILED, what + text + ")").build();
+      info = Classifier.error(Codes.CONNECTION_FAILED, unreached(error, text)).build();
     }
     return new Failure(info, error);
+  }
+
+  private String unreached(IOException error, String text) {
+    if (error instanceof ConnectException) { // of which the JDK says nothing more
+      boolean unknown = error.getCause() instanceof UnresolvedAddressException;
+      return "the server was not reached: "
+          + server
+          + (unknown
+              ? " is a name that nobody knows"
+              : " does not take the connection (" + text + ")");
+    }
+    if (error instanceof SSLException) {
+      return "no secure connection to " + server + " (" + text + ")";
+    }
+    return "the connection to " + server + " broke before an answer came (" + text + ")";
   }
 
   /** The last word on a stream: null if it completed. */

@@ -112,6 +112,7 @@ final class Wire {
 
   private Exchange begin(URI url, Map<String, String> headers) throws Failure {
     HttpRequest request = request(url, headers);
+    call.goesTo(url);
     try {
       call.guard().allowed(); // a call that is over sends nothing
       return new Exchange(
