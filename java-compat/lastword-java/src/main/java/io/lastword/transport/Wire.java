@@ -142,7 +142,7 @@ final class Wire {
         body.writeBytes(piece);
       }
     } catch (Stopped e) {
-      if (!refused || call.guard().cancelled()) {
+      if (!refused || call.guard().cancelled() || call.guard().totalFired()) {
         throw call.stopped();
       }
     } catch (IOException e) {
