@@ -48,12 +48,12 @@ def others() -> Iterator[Path]:
 
 def newest(than: str) -> tuple[str, Path] | None:
     """The newest JDK that is newer than ``than``, and its version."""
-    found = {version: java for java in others() if (version := version_of(java)) and main(version) > main(than)}
-    return max(found.items(), key=lambda each: main(each[0]), default=None)
+    found = {version: java for java in others() if (version := version_of(java)) and feature(version) > feature(than)}
+    return max(found.items(), key=lambda each: feature(each[0]), default=None)
 
 
-def main(version: str) -> int:
-    """17 of 17.0.15."""
+def feature(version: str) -> int:
+    """The feature version: 17 of 17.0.15."""
     return int(version.partition(".")[0])
 
 
@@ -80,7 +80,7 @@ def all_runs(one: bool) -> int:
         return 2
     home = os.environ.get("JAVA_HOME")
     version = version_of(Path(home) / "bin/java" if home else Path("java"))
-    if version is None or main(version) < 17:
+    if version is None or feature(version) < 17:
         print(f"java: needs a JDK 17 or newer, and found {version}", file=sys.stderr)
         return 2
     status = run(version)

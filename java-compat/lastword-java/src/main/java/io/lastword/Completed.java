@@ -1,5 +1,6 @@
 package io.lastword;
 
+import io.lastword.errors.LastwordException;
 import java.util.Collections;
 import java.util.List;
 import java.util.Map;
@@ -48,6 +49,11 @@ public record Completed(
   @Override
   public OutcomeName name() {
     return OutcomeName.COMPLETED;
+  }
+
+  @Override
+  public @Nullable LastwordException error() {
+    return null;
   }
 
   @Override

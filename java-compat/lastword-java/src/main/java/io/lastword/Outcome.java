@@ -3,6 +3,7 @@ package io.lastword;
 import io.lastword.errors.LastwordException;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
 
@@ -22,27 +23,44 @@ public sealed interface Outcome permits Completed, Incomplete, Failed, Cancelled
   /** Which of the four. */
   OutcomeName name();
 
+  /** What {@code create} would have thrown; null if it completed. */
+  @Nullable LastwordException error();
+
   /** The request's id: the server's word on it, else the one that was sent. */
-  @Nullable String requestId();
+  default @Nullable String requestId() {
+    return thrown().requestId();
+  }
 
   /** What each try met, in order. */
-  List<Attempt> attempts();
+  default List<Attempt> attempts() {
+    return thrown().attempts();
+  }
 
   /** Each choice's finish_reason as the server wrote it, null where it has none. */
-  Map<Integer, @Nullable String> finishReasons();
+  default Map<Integer, @Nullable String> finishReasons() {
+    return thrown().partial().finishReasons();
+  }
 
   /**
    * The last token counts that the server sent, keys as in OpenAI's {@code usage}; null if it sent
    * none.
    */
-  @Nullable Map<String, @Nullable Object> usage();
+  default @Nullable Map<String, @Nullable Object> usage() {
+    return thrown().partial().usage();
+  }
 
   /**
    * The answer.
    *
    * @throws LastwordException if the request did not complete
    */
-  Completed orThrow();
+  default Completed orThrow() {
+    throw thrown();
+  }
+
+  private LastwordException thrown() {
+    return Objects.requireNonNull(error(), "a completed answer says all of this itself");
+  }
 
   /** The value of the one function that fits. */
   default <T extends @Nullable Object> T fold(

@@ -270,6 +270,10 @@ class LastwordClientTest {
     Map<String, Object> brotli = Map.of("content-encoding", "br");
     exchanges.add(Map.of("status", 200, "headers", brotli, "steps", List.of(Map.of("text", "?"))));
     exchanges.add(answer("Ho"));
+    byte[] packed = gzip("{\"error\": {\"message\": \"" + VLLM + "\", \"code\": 400}}");
+    Map<String, Object> step = Map.of("base64", Base64.getEncoder().encodeToString(packed));
+    Map<String, Object> layered = Map.of("content-encoding", "identity, gzip");
+    exchanges.add(Map.of("status", 400, "headers", layered, "steps", List.of(step)));
     try (ScriptedServer server = server(exchanges);
         LastwordClient client = builder(server).retry(RetryPolicy.never()).build()) {
       Endpoint<ChatRequest> chat = client.chat().completions();
@@ -284,6 +288,9 @@ class LastwordClientTest {
         assertTrue(error.getMessage().contains(part), error.getMessage());
       }
       assertEquals("Ho", chat.create(HI).text());
+      ContextLengthExceededException refused =
+          assertThrows(ContextLengthExceededException.class, () -> chat.create(HI));
+      assertEquals(2048, refused.maxModelLen().getAsInt());
     }
   }
 

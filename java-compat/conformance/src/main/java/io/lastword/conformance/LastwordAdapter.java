@@ -135,10 +135,7 @@ public final class LastwordAdapter implements Adapter {
           }
         }
       } catch (LastwordException e) {
-        check(
-            stream.outcome().fold(it -> null, it -> it.error(), it -> it.error(), it -> it.error())
-                == e,
-            "another error");
+        check(stream.outcome().error() == e, "another error");
         check(said(e.partial(), texts), "the error's partial is not what the chunks said");
         return Report.failed(e, stream.toolCalls());
       }

@@ -60,7 +60,7 @@ public final class Json {
   public static String write(@Nullable Object value) throws NotJsonException {
     String foreign = foreign(value, 0);
     if (foreign != null) {
-      throw new NotJsonException(foreign, new IllegalArgumentException(foreign));
+      throw new NotJsonException(foreign, null);
     }
     try {
       return MAPPER.writeValueAsString(value);

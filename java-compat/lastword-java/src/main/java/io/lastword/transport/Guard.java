@@ -54,18 +54,6 @@ public final class Guard {
     return fired;
   }
 
-  /**
-   * Whether the call's time is up: then that is what ended it, and not the half of a refusal that
-   * came with it.
-   */
-  boolean totalFired() {
-    if (deadline.left(System.nanoTime()) > 0) {
-      return false;
-    }
-    fired = Timer.TOTAL;
-    return true;
-  }
-
   /** The connection could not be opened in the time that the JDK's client was given. */
   void connectTimerFired() {
     fired = Timer.CONNECT;

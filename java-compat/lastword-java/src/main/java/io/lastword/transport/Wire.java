@@ -10,7 +10,9 @@ import java.net.URISyntaxException;
 import java.net.http.HttpRequest;
 import java.net.http.HttpResponse;
 import java.time.Duration;
+import java.util.Arrays;
 import java.util.HashMap;
+import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.Set;
@@ -87,26 +89,23 @@ final class Wire {
     throw new Failure(Classifier.error(Codes.INVALID_REQUEST_ERROR, message).build(), null);
   }
 
+  /** One layer of compression is undone; of a refusal, which its status has said, what can be. */
   private void decode(Exchange exchange) throws Failure {
-    if (!call.answer().ok()) {
-      return; // what it says is in its status, and its body only explains it
-    }
-    String encoding =
-        call.answer()
-            .headers()
-            .getOrDefault("content-encoding", "identity")
-            .strip()
-            .toLowerCase(Locale.ROOT);
-    switch (encoding) {
-      case "identity", "" -> { // as it was asked for
-      }
-      case "gzip", "x-gzip", "identity, gzip" -> exchange.inflate(true);
-      case "deflate" -> exchange.inflate(false);
-      default -> {
-        letGo(exchange);
-        throw call.malformed(
-            "the answer is encoded as " + encoding + ", which nobody asked for", new byte[0]);
-      }
+    String given =
+        call.answer().headers().getOrDefault("content-encoding", "").toLowerCase(Locale.ROOT);
+    List<String> layers =
+        Arrays.stream(given.split(","))
+            .map(String::strip)
+            .filter(each -> !each.isEmpty() && !each.equals("identity"))
+            .toList();
+    if (layers.equals(List.of("gzip")) || layers.equals(List.of("x-gzip"))) {
+      exchange.inflate(true);
+    } else if (layers.equals(List.of("deflate"))) {
+      exchange.inflate(false);
+    } else if (!layers.isEmpty() && call.answer().ok()) {
+      letGo(exchange);
+      throw call.malformed(
+          "the answer is encoded as " + given + ", which nobody asked for", new byte[0]);
     }
   }
 
@@ -142,7 +141,7 @@ final class Wire {
         body.writeBytes(piece);
       }
     } catch (Stopped e) {
-      if (!refused || call.guard().cancelled() || call.guard().totalFired()) {
+      if (!refused || call.guard().cancelled()) {
         throw call.stopped();
       }
     } catch (IOException e) {

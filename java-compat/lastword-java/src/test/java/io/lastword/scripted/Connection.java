@@ -40,10 +40,6 @@ final class Connection {
     return current != null;
   }
 
-  boolean isOpen() {
-    return !gone && !over;
-  }
-
   void abort() {
     over = true;
     try {

@@ -75,11 +75,6 @@ public final class ScriptedServer implements AutoCloseable {
     return requests;
   }
 
-  /** Connections that neither side has closed. */
-  public long open() {
-    return connections.stream().filter(Connection::isOpen).count();
-  }
-
   /** What did not go by the script so far. */
   public List<String> problems() {
     List<String> problems = new ArrayList<>(beyond);

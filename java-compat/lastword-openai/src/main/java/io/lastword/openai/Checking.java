@@ -18,7 +18,6 @@ import io.lastword.core.StreamTracker.WireEnd;
 import io.lastword.errors.ErrorInfo;
 import io.lastword.errors.LastwordException;
 import java.io.IOException;
-import java.io.InputStream;
 import java.time.Duration;
 import java.time.Instant;
 import java.util.List;
@@ -81,7 +80,7 @@ final class Checking implements Executor {
     }
     byte[] body;
     try (response) {
-      body = read(response.body(), ok ? MAX_ANSWER : MAX_ERROR_BODY);
+      body = response.body().readNBytes(ok ? MAX_ANSWER : MAX_ERROR_BODY);
     } catch (IOException e) {
       if (ok) {
         return refused(asked, headers, status, cut(e));
@@ -207,10 +206,6 @@ final class Checking implements Executor {
   private static int statusOf(ErrorInfo info) {
     Registry.CodeInfo known = Registry.CODES.get(info.code());
     return known == null || known.httpStatus() == 0 ? BAD_GATEWAY : known.httpStatus();
-  }
-
-  private static byte[] read(InputStream body, int limit) throws IOException {
-    return body.readNBytes(limit);
   }
 
   /** Of a field that a proxy added once more, the first counts. */
