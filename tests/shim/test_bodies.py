@@ -230,6 +230,23 @@ async def test_a_body_lost_in_an_upgrade_is_told_with_the_remedy(
     assert "HTTP_1_1" in error["message"]
 
 
+async def test_what_was_lost_in_an_upgrade_is_told_in_the_first_turn() -> None:
+    """The body comes in a packet of its own, which uvicorn takes for a request that it refuses on the same connection."""
+    sent: list[Message] = []
+    scope: Scope = {
+        "type": "http", "method": "POST", "path": "/v1/chat/completions", "query_string": b"", "root_path": "",
+        "headers": [*((name.encode(), value.encode()) for name, value in UPGRADE.items()), (b"content-length", b"20")],
+    }  # fmt: skip
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    asked = asyncio.create_task(Shim(Counting(), settings=Settings())(scope, _nothing, send))
+    await asyncio.sleep(0)
+    assert [message["type"] for message in sent] == ["http.response.start", "http.response.body"]
+    await asked
+
+
 async def test_an_upgrade_whose_body_arrives_is_no_fault() -> None:
     """h11 delivers it; and a body of nothing was promised as such."""
     for path in (TRANSCRIPTIONS, "/tokenize"):

@@ -88,6 +88,8 @@ class Exchange(Standing):
         self._task = asyncio.current_task()
         context = contextvars.copy_context()
         context.run(enter, self._ticket)
+        if (lost := await self._in.lost_body()) is not None:
+            self._refuse(lost)
         inner = asyncio.create_task(self._call(app), context=context)
         self._core.register.add(self)
         try:
@@ -119,6 +121,7 @@ class Exchange(Standing):
         fault = self._in.head_fault()
         if fault is not None:
             self._refuse(fault)
+        if self._decided.done():
             return
         intake = Intake(
             self._in, self._side, self._hang_up, admit=self._admit, refuse=self._refuse, left=self._client_left

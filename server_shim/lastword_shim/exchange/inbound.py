@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import secrets
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
@@ -26,7 +27,7 @@ from lastword_shim.protocol.ask import Ask
 from lastword_shim.protocol.depth import too_deep
 from lastword_shim.protocol.private import Secrets
 from lastword_shim.protocol.routes import route_of
-from lastword_shim.protocol.wire import OTHER, Receive, Scope, by_name, path_of
+from lastword_shim.protocol.wire import OTHER, Message, Receive, Scope, by_name, path_of
 
 if TYPE_CHECKING:
     from lastword_shim._core import Core
@@ -66,6 +67,7 @@ class Inbound:
         self.deadline_ms = self._deadline if isinstance(self._deadline, int) else None
         self._content_type = self.headers.get("content-type", "")
         self._size = 0
+        self._first: Message | None = None
         self.entry = Entry(core, self.ticket, self.headers, self.deadline_ms)
 
     @property
@@ -85,8 +87,7 @@ class Inbound:
         is that of the receipt.  The sidecar, which sends it over a wire, takes off what has passed by then.
         """
         scope = dict(self._scope)
-        is_read = self.works or self.route.speaks != OTHER
-        hidden, added = (_HIDDEN, [_PLAIN]) if is_read else (_OURS, [])
+        hidden, added = (_HIDDEN, [_PLAIN]) if self._is_looked_at else (_OURS, [])
         headers = [(name, value) for name, value in scope["headers"] if name.lower() not in hidden]
         scope["headers"] = [*headers, *added, (b"x-request-id", self.inward_id.encode())]
         scope["extensions"] = {}
@@ -98,6 +99,23 @@ class Inbound:
         size = sum(len(name) + len(value) for name, value in self._scope["headers"])
         size += len(self._scope.get("raw_path") or self._scope["path"]) + len(self._scope.get("query_string", b""))
         return head_too_large(size, limit) if limit is not None and size > limit else None
+
+    async def lost_body(self) -> ErrorInfo | None:
+        """An error if the server has lost the body already.
+
+        What still comes of it the server takes for another request, which it refuses on the same connection: who is to
+        hear the cause has to hear it before, so nothing is waited for here.
+        """
+        if not (self._is_looked_at and lost_in_upgrade(self.headers)):
+            return None
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(0):
+                self._first = await self._receive()
+        return upgraded() if self._first is not None and _is_empty(self._first) else None
+
+    @property
+    def _is_looked_at(self) -> bool:
+        return self.works or self.route.speaks != OTHER
 
     @property
     def is_read_whole(self) -> bool:
@@ -128,7 +146,8 @@ class Inbound:
 
     async def part(self) -> tuple[bytes, bool]:
         """The next part of the body as the server has it, and whether more comes; raises as `read` does."""
-        message = await self._receive()
+        first, self._first = self._first, None
+        message = first or await self._receive()
         if message["type"] == "http.disconnect":
             raise ClientLeft
         part, more = bytes(message.get("body", b"")), bool(message.get("more_body", False))
@@ -138,7 +157,7 @@ class Inbound:
         limit = self._core.settings.max_body_bytes
         if limit is not None and self._size > limit:
             raise Refusal(too_large(limit))
-        if not more and not self._size and lost_in_upgrade(self.headers):
+        if _is_empty(message) and not self._size and lost_in_upgrade(self.headers):
             raise Refusal(upgraded())
         return part, more
 
@@ -200,3 +219,8 @@ def request_id_of(headers: Mapping[str, str]) -> str:
     """The caller's ``x-request-id`` if it is fit for a header and a log, else a new one."""
     given = headers.get("x-request-id", "")
     return given if is_request_id(given) else secrets.token_hex(16)
+
+
+def _is_empty(message: Message) -> bool:
+    """Whether it is the end of a body and nothing else."""
+    return message["type"] == "http.request" and not message.get("body") and not message.get("more_body")
