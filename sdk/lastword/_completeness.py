@@ -236,8 +236,11 @@ class StreamTracker:
         return whole and self._profile is not None and self._profile.accepts_missing_done
 
     def _unterminated(self, wire: WireEnd, pending: bool) -> ErrorInfo:
-        chunks = "1 chunk" if self.chunks == 1 else f"{self.chunks} chunks"
-        message = f"{_HOW[wire]} before the stream's terminal event, after {chunks}"
+        missing = "an answer could be read from it"
+        if self.chunks:
+            chunks = "1 chunk" if self.chunks == 1 else f"{self.chunks} chunks"
+            missing = f"the stream's terminal event, after {chunks}"
+        message = f"{_HOW[wire]} before {missing}"
         if pending:
             message += ", with half an event left over"
         if wire == "complete" and self._unfinished() is None:
