@@ -10,7 +10,6 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.lastword.errors.LastwordException;
 import io.lastword.scripted.ScriptedServer;
-import java.nio.file.Path;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;
@@ -45,13 +44,7 @@ class JvmExitTest {
           default -> stream(silence(), "a");
         };
     try (ScriptedServer server = server(List.of(exchange))) {
-      String java = Path.of(System.getProperty("java.home"), "bin", "java").toString();
-      String classPath = System.getProperty("java.class.path");
-      Process process =
-          new ProcessBuilder(java, "-cp", classPath, Child.class.getName(), server.baseUrl(), how)
-              .redirectOutput(ProcessBuilder.Redirect.INHERIT)
-              .redirectErrorStream(true)
-              .start();
+      Process process = ChildJvm.start(Child.class, List.of(), server.baseUrl(), how);
       assertTrue(ScriptedServer.becomes(() -> !server.requests().isEmpty(), 20_000), "no request");
       process.getOutputStream().close();
       boolean exited = process.waitFor(20, TimeUnit.SECONDS);

@@ -30,7 +30,6 @@ public final class Caller {
   private final String baseUrl;
   private final Call.Rules rules;
   private final Set<Guard> running = ConcurrentHashMap.newKeySet();
-  private final Workers workers = new Workers();
   private volatile boolean closed;
 
   /** A caller of the server at {@code baseUrl}. */
@@ -113,14 +112,14 @@ public final class Caller {
   public <T> Flow.Publisher<T> publisher(
       Supplier<Prepared> request, Function<Map<String, @Nullable Object>, T> build) {
     return subscriber ->
-        ChunkSubscription.begin(subscriber, request, each -> reading(begun(each)), build, workers);
+        ChunkSubscription.begin(
+            subscriber, request, each -> reading(begun(each)), build, transport.workers());
   }
 
   /** End every call that runs, with {@code CancelledException}, and let no other begin. */
   public void close() {
     closed = true;
     running.forEach(Guard::cancel);
-    workers.close();
     transport.close();
   }
 
@@ -142,18 +141,20 @@ public final class Caller {
           }
         });
     try {
-      workers.execute(
-          () -> {
-            try {
-              T value = work.apply(call);
-              worked.set(true);
-              if (!future.complete(value) && value instanceof AutoCloseable unwanted) {
-                unwanted.close();
-              }
-            } catch (Throwable e) {
-              future.completeExceptionally(e);
-            }
-          });
+      transport
+          .workers()
+          .start(
+              () -> {
+                try {
+                  T value = work.apply(call);
+                  worked.set(true);
+                  if (!future.complete(value) && value instanceof AutoCloseable unwanted) {
+                    unwanted.close();
+                  }
+                } catch (Throwable e) {
+                  future.completeExceptionally(e);
+                }
+              });
     } catch (RejectedExecutionException e) { // closed meanwhile
       future.completeExceptionally(closedError(call.request()));
       running.remove(call.guard());

@@ -100,7 +100,7 @@ final class ChunkSubscription<T> implements Flow.Subscription {
 
   private void run() {
     try {
-      workers.execute(this::work);
+      workers.start(this::work);
     } catch (RejectedExecutionException e) { // the client is closed, and begin says so
       work();
     }

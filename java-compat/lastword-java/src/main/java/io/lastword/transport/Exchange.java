@@ -9,9 +9,9 @@ import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
 import java.util.concurrent.CompletableFuture;
-import java.util.concurrent.CompletionException;
 import java.util.concurrent.CompletionStage;
 import java.util.concurrent.Flow;
+import java.util.concurrent.Future;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -30,28 +30,33 @@ final class Exchange {
   private static final int AHEAD = 32;
 
   private final Guard guard;
-  private final CompletableFuture<? extends HttpResponse<?>> future;
+  private final Future<?> sending;
   private final Body body = new Body();
   private boolean ended; // the body has been read to its end
   private @Nullable Inflated inflated;
   private volatile boolean over; // nothing is left that would have to be closed
 
-  Exchange(HttpClient client, HttpRequest request, Guard guard) {
+  Exchange(HttpClient client, HttpRequest request, Guard guard, Workers workers) {
     this.guard = guard;
-    this.future =
-        client.sendAsync(
-            request,
-            head -> {
-              guard.tell(new Signal.Head(this, head));
-              return body;
-            });
+    this.sending = workers.start(() -> send(client, request));
     guard.hold(this);
-    future.whenComplete(
-        (response, error) -> {
-          if (error != null) {
-            guard.tell(new Signal.NoAnswer(this, cause(error)));
-          }
-        });
+  }
+
+  /**
+   * Not sendAsync: the JDK tells of a connection that failed on the common pool, which others may
+   * keep busy for as long as they like.
+   */
+  private void send(HttpClient client, HttpRequest request) {
+    try {
+      client.send(
+          request,
+          head -> {
+            guard.tell(new Signal.Head(this, head));
+            return body;
+          });
+    } catch (Throwable e) { // whatever it is, somebody waits to hear of it
+      guard.tell(new Signal.NoAnswer(this, cause(e)));
+    }
   }
 
   /** Wait for the head of the answer. */
@@ -98,7 +103,7 @@ final class Exchange {
     if (!over) {
       over = true;
       body.cancel();
-      future.cancel(true);
+      sending.cancel(true);
     }
   }
 
@@ -130,10 +135,10 @@ final class Exchange {
         : new IllegalStateException(signal.toString());
   }
 
+  /** The JDK wraps what it met into one more of its class, for the sake of the stack. */
   private static Throwable cause(Throwable error) {
-    return error instanceof CompletionException && error.getCause() != null
-        ? error.getCause()
-        : error;
+    Throwable cause = error.getCause();
+    return cause != null && cause.getClass() == error.getClass() ? cause : error;
   }
 
   private static IOException failed(Throwable cause) {

@@ -4,9 +4,7 @@ import io.lastword.Timer;
 import io.lastword.core.Deadline;
 import java.time.Duration;
 import java.util.concurrent.BlockingQueue;
-import java.util.concurrent.ForkJoinPool;
 import java.util.concurrent.LinkedBlockingQueue;
-import java.util.concurrent.RejectedExecutionException;
 import java.util.concurrent.TimeUnit;
 import org.jspecify.annotations.Nullable;
 
@@ -116,7 +114,8 @@ public final class Guard {
       long nanos = allowed();
       Signal signal;
       try {
-        signal = poll(nanos);
+        signal =
+            nanos == Deadline.NEVER ? signals.take() : signals.poll(nanos, TimeUnit.NANOSECONDS);
       } catch (InterruptedException e) {
         interrupt();
         throw new Stopped();
@@ -135,7 +134,7 @@ public final class Guard {
     long until = System.nanoTime() + delay.toNanos();
     try {
       for (long left = delay.toNanos(); left > 0 && !cancelled; left = until - System.nanoTime()) {
-        poll(left); // a Woken, or what is left of the attempt before
+        signals.poll(left, TimeUnit.NANOSECONDS); // a Woken, or what is left of the attempt before
       }
     } catch (InterruptedException e) {
       interrupt();
@@ -163,43 +162,6 @@ public final class Guard {
       throw new Stopped();
     }
     return next.nanos();
-  }
-
-  /**
-   * The next signal; null after so long without one. The common pool is told that its worker
-   * blocks: the JDK's client finishes its work there, and a pool full of waiting callers would wait
-   * for ever.
-   */
-  private @Nullable Signal poll(long nanos) throws InterruptedException {
-    Poll poll = new Poll(nanos);
-    try {
-      ForkJoinPool.managedBlock(poll);
-    } catch (
-        RejectedExecutionException e) { // the pool has no more threads to put in place of this one
-      poll.block();
-    }
-    return poll.signal;
-  }
-
-  private final class Poll implements ForkJoinPool.ManagedBlocker {
-    private final long nanos;
-    private @Nullable Signal signal;
-
-    Poll(long nanos) {
-      this.nanos = nanos;
-    }
-
-    @Override
-    public boolean block() throws InterruptedException {
-      signal = nanos == Deadline.NEVER ? signals.take() : signals.poll(nanos, TimeUnit.NANOSECONDS);
-      return true;
-    }
-
-    @Override
-    public boolean isReleasable() {
-      signal = signals.poll();
-      return signal != null;
-    }
   }
 
   private void interrupt() {

@@ -40,6 +40,7 @@ public final class Transport {
           return size() > MOST;
         }
       };
+  private final Workers workers = new Workers();
   private final @Nullable SSLContext sslContext;
   private final @Nullable ProxySelector proxy;
 
@@ -47,6 +48,10 @@ public final class Transport {
   public Transport(@Nullable SSLContext sslContext, @Nullable ProxySelector proxy) {
     this.sslContext = sslContext;
     this.proxy = proxy;
+  }
+
+  Workers workers() {
+    return workers;
   }
 
   HttpClient client(@Nullable Duration connect) {
@@ -57,10 +62,11 @@ public final class Transport {
   }
 
   /**
-   * Close idle connections now, where the JDK can (21 and newer); older ones do it once nobody
-   * refers to the client.
+   * Begin nothing new, and close idle connections now, where the JDK can (21 and newer); older ones
+   * do it once nobody refers to the client.
    */
   public void close() {
+    workers.close();
     List<HttpClient> open;
     synchronized (clients) {
       open = List.copyOf(clients.values());

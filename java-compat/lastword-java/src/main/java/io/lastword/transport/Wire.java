@@ -7,6 +7,7 @@ import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.net.URI;
 import java.net.URISyntaxException;
+import java.net.http.HttpClient;
 import java.net.http.HttpRequest;
 import java.net.http.HttpResponse;
 import java.time.Duration;
@@ -114,8 +115,8 @@ final class Wire {
     call.goesTo(url);
     try {
       call.guard().allowed(); // a call that is over sends nothing
-      return new Exchange(
-          transport.client(call.request().timeouts().connect()), request, call.guard());
+      HttpClient client = transport.client(call.request().timeouts().connect());
+      return new Exchange(client, request, call.guard(), transport.workers());
     } catch (Stopped e) {
       throw call.stopped();
     } catch (RejectedExecutionException e) { // the client has been closed meanwhile
