@@ -47,25 +47,35 @@ public final class ChatRequest extends Request {
 
     /** The result of a tool call, by the call's {@link ToolCall#id}. */
     public Builder tool(String toolCallId, String content) {
+      Objects.requireNonNull(toolCallId, "toolCallId");
+      Objects.requireNonNull(content, "content");
       return message(Map.of("role", "tool", "tool_call_id", toolCallId, "content", content));
     }
 
     /** One more message. */
     public Builder message(String role, String content) {
-      Objects.requireNonNull(content, role + ": give a text");
+      Objects.requireNonNull(role, "role");
+      Objects.requireNonNull(content, "content of the message of role " + role);
       return message(Map.of("role", role, "content", content));
     }
 
     /** One more message, with whatever members the server knows. */
     public Builder message(Map<String, ? extends @Nullable Object> message) {
-      messages.add(new LinkedHashMap<>(message));
+      messages.add(new LinkedHashMap<>(Objects.requireNonNull(message, "message")));
       return this;
     }
 
-    /** The request. */
+    /**
+     * The request.
+     *
+     * @throws IllegalArgumentException without a message
+     */
     public ChatRequest build() {
       if (!messages.isEmpty()) {
         set("messages", messages);
+      } else if (!has("messages")) {
+        throw new IllegalArgumentException(
+            "messages: a chat needs one; add it, as with user(text)");
       }
       return new ChatRequest(this);
     }

@@ -1,6 +1,7 @@
 package io.lastword;
 
 import java.util.List;
+import java.util.Objects;
 
 /** A request to {@code /completions}. */
 public final class CompletionRequest extends Request {
@@ -26,12 +27,12 @@ public final class CompletionRequest extends Request {
 
     /** The text to go on from. */
     public Builder prompt(String prompt) {
-      return set("prompt", prompt);
+      return set("prompt", Objects.requireNonNull(prompt, "prompt"));
     }
 
     /** Several texts, each of which gets choices of its own. */
     public Builder prompts(List<String> prompts) {
-      return set("prompt", prompts);
+      return set("prompt", List.copyOf(prompts));
     }
 
     /** The request. */

@@ -159,6 +159,7 @@ public final class LastwordClient implements AutoCloseable {
 
     /** A header of every request. */
     public Builder header(String name, String value) {
+      Objects.requireNonNull(name, "name of the header");
       headers.put(name.toLowerCase(Locale.ROOT), Objects.requireNonNull(value, name));
       return this;
     }

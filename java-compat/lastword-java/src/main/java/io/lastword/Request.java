@@ -53,9 +53,13 @@ public abstract sealed class Request permits ChatRequest, CompletionRequest {
 
     abstract B self();
 
-    /** The name of the model, as the server lists it. */
+    boolean has(String member) {
+      return body.containsKey(member);
+    }
+
+    /** The name of the model, as the server lists it; vLLM alone can do without. */
     public B model(String model) {
-      return set("model", model);
+      return set("model", Objects.requireNonNull(model, "model"));
     }
 
     /** At most so many tokens of answer. */
@@ -98,6 +102,7 @@ public abstract sealed class Request permits ChatRequest, CompletionRequest {
 
     /** A header of this request, in place of the client's. */
     public B header(String name, String value) {
+      Objects.requireNonNull(name, "name of the header");
       headers.put(name.toLowerCase(Locale.ROOT), Objects.requireNonNull(value, name));
       return self();
     }
@@ -112,7 +117,7 @@ public abstract sealed class Request permits ChatRequest, CompletionRequest {
 
     /** Limits of this request, in place of the client's. */
     public B timeouts(Timeouts value) {
-      timeouts = value;
+      timeouts = Objects.requireNonNull(value, "timeouts");
       return self();
     }
   }

@@ -148,7 +148,7 @@ class ChunkPublisherTest {
       client
           .chat()
           .completions()
-          .publish(ChatRequest.builder().set("x", new Object()).build())
+          .publish(ChatRequest.builder().user("hi").set("x", new Object()).build())
           .subscribe(collector);
       collector.becomes(List.of("error"));
       assertInstanceOf(InvalidRequestException.class, collector.error);

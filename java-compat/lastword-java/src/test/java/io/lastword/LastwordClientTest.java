@@ -312,12 +312,13 @@ class LastwordClientTest {
           assertThrows(
               InvalidRequestException.class, () -> client.chat().completions().create(strange));
       assertEquals("seed", error.param());
-      ChatRequest id = ChatRequest.builder().model("m").requestId("a b").build();
+      ChatRequest id = ChatRequest.builder().model("m").user("hi").requestId("a b").build();
       assertEquals(
           "x-request-id",
           assertThrows(InvalidRequestException.class, () -> client.chat().completions().create(id))
               .param());
-      ChatRequest header = ChatRequest.builder().model("m").header("x-y", "a\nb").build();
+      ChatRequest header =
+          ChatRequest.builder().model("m").user("hi").header("x-y", "a\nb").build();
       assertEquals(
           "x-y",
           assertThrows(

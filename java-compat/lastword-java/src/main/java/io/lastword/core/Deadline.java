@@ -3,7 +3,10 @@ package io.lastword.core;
 import io.lastword.Codes;
 import io.lastword.Timeouts;
 import io.lastword.Timer;
+import io.lastword.errors.ErrorInfo;
+import java.math.BigDecimal;
 import java.time.Duration;
+import java.util.Map;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -73,8 +76,19 @@ public final class Deadline {
     return left == NEVER ? null : Duration.ofNanos(left);
   }
 
-  /** The code of each of the client's own timers. */
-  public static String codeOf(Timer timer) {
+  /** The error of a timer that has fired. */
+  public static ErrorInfo fired(Timer timer, Timeouts timeouts) {
+    Duration limit = timeouts.of(timer);
+    double seconds = limit == null ? 0 : limit.toNanos() / 1e9;
+    String said = BigDecimal.valueOf(seconds).stripTrailingZeros().toPlainString();
+    String message =
+        "waited " + said + " s for " + waitedFor(timer) + " (Timeouts." + timer.word() + ")";
+    return Classifier.error(codeOf(timer), message)
+        .details(Map.of(timer.word() + "_timeout_s", seconds))
+        .build();
+  }
+
+  private static String codeOf(Timer timer) {
     return switch (timer) {
       case CONNECT -> Codes.CONNECT_TIMEOUT;
       case FIRST_TOKEN -> Codes.FIRST_TOKEN_TIMEOUT;
@@ -83,8 +97,7 @@ public final class Deadline {
     };
   }
 
-  /** What each timer waits for, to finish the sentence "waited 5 s for". */
-  public static String waitedFor(Timer timer) {
+  private static String waitedFor(Timer timer) {
     return switch (timer) {
       case CONNECT -> "a connection";
       case FIRST_TOKEN -> "the first content of the stream";

@@ -15,11 +15,8 @@ import io.lastword.core.StreamTracker.WireEnd;
 import io.lastword.errors.ErrorInfo;
 import io.lastword.errors.LastwordException;
 import java.io.IOException;
-import java.net.ConnectException;
-import java.net.SocketException;
 import java.net.URI;
 import java.net.http.HttpConnectTimeoutException;
-import java.nio.channels.UnresolvedAddressException;
 import java.time.Duration;
 import java.time.Instant;
 import java.util.ArrayList;
@@ -29,7 +26,6 @@ import java.util.Map;
 import java.util.Objects;
 import java.util.concurrent.ThreadLocalRandom;
 import java.util.zip.ZipException;
-import javax.net.ssl.SSLException;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -165,27 +161,10 @@ public final class Call {
               ? "the thread that waited for the answer was interrupted"
               : "the request was closed from this side while it was waiting");
     }
-    Duration limit = request.timeouts().of(timer);
-    double seconds = limit == null ? 0 : limit.toNanos() / 1e9;
-    String said = java.math.BigDecimal.valueOf(seconds).stripTrailingZeros().toPlainString();
-    String message =
-        "waited "
-            + said
-            + " s for "
-            + Deadline.waitedFor(timer)
-            + " (Timeouts."
-            + timer.word()
-            + ")";
-    return new Failure(
-        Classifier.error(Deadline.codeOf(timer), message)
-            .details(Map.of(timer.word() + "_timeout_s", seconds))
-            .build(),
-        null);
+    return new Failure(Deadline.fired(timer, request.timeouts()), null);
   }
 
-  /**
-   * The error for what the JDK's client threw (the one place where its exceptions become codes).
-   */
+  /** The error for what the JDK's client threw. */
   Failure broken(IOException error) {
     if (error instanceof HttpConnectTimeoutException) {
       guard.connectTimerFired();
@@ -193,39 +172,16 @@ public final class Call {
     if (guard.cancelled() || guard.fired() != null) {
       return stopped();
     }
-    String text =
-        error.getMessage() == null ? error.getClass().getSimpleName() : error.getMessage();
-    ErrorInfo info;
     if (error instanceof ZipException) {
-      return malformed("the answer cannot be decoded (" + text + ")", new byte[0]);
+      return malformed("the answer cannot be decoded (" + JdkErrors.text(error) + ")", new byte[0]);
     }
-    if (answer != null) {
-      info = tracker.end(reset(error) ? WireEnd.RESET : WireEnd.TRUNCATED, false);
-      Objects.requireNonNull(info, "only a clean end can complete an answer");
-    } else if (error.getCause() instanceof IllegalArgumentException
-        && !(error instanceof ConnectException)) { // a name that nobody knows is one, too
-      info =
-          Classifier.error(Codes.INVALID_REQUEST_ERROR, "the request cannot be sent (" + text + ")")
-              .build();
-    } else {
-      info = Classifier.error(Codes.CONNECTION_FAILED, unreached(error, text)).build();
-    }
+    ErrorInfo info =
+        answer == null
+            ? JdkErrors.unanswered(error, server)
+            : Objects.requireNonNull(
+                tracker.end(JdkErrors.wireEnd(error), false),
+                "only a clean end can complete an answer");
     return new Failure(info, error);
-  }
-
-  private String unreached(IOException error, String text) {
-    if (error instanceof ConnectException) { // of which the JDK says nothing more
-      boolean unknown = error.getCause() instanceof UnresolvedAddressException;
-      return "the server was not reached: "
-          + server
-          + (unknown
-              ? " is a name that nobody knows"
-              : " does not take the connection (" + text + ")");
-    }
-    if (error instanceof SSLException) {
-      return "no secure connection to " + server + " (" + text + ")";
-    }
-    return "the connection to " + server + " broke before an answer came (" + text + ")";
   }
 
   /** The last word on a stream: null if it completed. */
@@ -318,15 +274,5 @@ public final class Call {
         rules.policy(),
         rules.budget(),
         ThreadLocalRandom.current()::nextDouble);
-  }
-
-  /** Whether the connection was reset, rather than closed early. */
-  private static boolean reset(@Nullable Throwable error) {
-    for (Throwable each = error; each != null; each = each.getCause()) {
-      if (each instanceof SocketException && String.valueOf(each.getMessage()).contains("reset")) {
-        return true;
-      }
-    }
-    return false;
   }
 }

@@ -69,9 +69,12 @@ final class Exchange {
     throw failed(causeOf(signal));
   }
 
-  /** What is read from now on is what these bytes were before they were compressed. */
-  void inflate(boolean gzip) {
-    inflated = new Inflated(this, gzip);
+  /**
+   * What is read from now on is what these bytes were before they were compressed; or as they are,
+   * where they were not and that may be.
+   */
+  void inflate(String encoding, boolean mayBePlain) {
+    inflated = new Inflated(this, !encoding.equals("deflate"), mayBePlain);
   }
 
   /** Wait for the next piece of the body; null at its end. */

@@ -2,6 +2,7 @@ package io.lastword.transport;
 
 import java.io.IOException;
 import java.io.InputStream;
+import java.io.PushbackInputStream;
 import java.util.Arrays;
 import java.util.zip.GZIPInputStream;
 import java.util.zip.InflaterInputStream;
@@ -17,11 +18,14 @@ final class Inflated {
 
   private final Exchange exchange;
   private final boolean gzip;
+  private final boolean mayBePlain;
   private @Nullable InputStream stream; // made late: gzip reads its header at once
 
-  Inflated(Exchange exchange, boolean gzip) {
+  /** {@code mayBePlain}: bytes that are not what the head says of them are given as they are. */
+  Inflated(Exchange exchange, boolean gzip, boolean mayBePlain) {
     this.exchange = exchange;
     this.gzip = gzip;
+    this.mayBePlain = mayBePlain;
   }
 
   /** The next piece; null at the end of the body. */
@@ -30,20 +34,38 @@ final class Inflated {
     try {
       InputStream in = stream;
       if (in == null) {
-        in = gzip ? new GZIPInputStream(new Raw(), SIZE) : new InflaterInputStream(new Raw());
+        in = begin();
         stream = in;
       }
       int size = in.read(piece);
       if (size >= 0) {
         return Arrays.copyOf(piece, size);
       }
+      in.close();
     } catch (Tunnelled e) {
       throw e.stopped;
     }
+    stream = InputStream.nullInputStream();
     while (exchange.raw() != null) {
       // what follows the compressed bytes, and the body's own end
     }
     return null;
+  }
+
+  private InputStream begin() throws IOException {
+    PushbackInputStream raw = new PushbackInputStream(new Raw(), 2);
+    byte[] head = raw.readNBytes(2);
+    raw.unread(head);
+    if (mayBePlain && !packed(head)) {
+      return raw;
+    }
+    return gzip ? new GZIPInputStream(raw, SIZE) : new InflaterInputStream(raw);
+  }
+
+  /** Whether bytes begin so that are packed (RFC 1952 §2.3.1, RFC 1950 §2.2). */
+  private boolean packed(byte[] head) {
+    int word = head.length < 2 ? 0 : (head[0] & 0xff) << 8 | head[1] & 0xff;
+    return gzip ? word == 0x1f8b : (word & 0x0f00) == 0x0800 && word % 31 == 0;
   }
 
   /** The compressed bytes, as the decoders of the JDK want to read them. */

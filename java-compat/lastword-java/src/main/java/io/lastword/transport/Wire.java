@@ -31,6 +31,8 @@ final class Wire {
   private static final int MAX_REDIRECTS = 5;
   // Its status is known, and the body only explains it.
   private static final Duration REFUSAL = Duration.ofSeconds(3);
+  private static final Set<String> DECODED = Set.of("gzip", "x-gzip", "deflate");
+  private static final Set<String> OF_THE_BYTES = Set.of("content-encoding", "content-length");
   private static final Set<String> FOR_ANYBODY =
       Set.of(
           "user-agent",
@@ -69,8 +71,10 @@ final class Wire {
       }
       URI target = target(url, head);
       if (target == null) {
-        call.answered(new Call.Answer(head.statusCode(), Exchange.headers(head)));
-        decode(exchange);
+        Map<String, String> fields = Exchange.headers(head);
+        List<String> encodings = encodings(fields);
+        call.answered(new Call.Answer(head.statusCode(), fields));
+        decode(exchange, encodings);
         return exchange;
       }
       exchange.close();
@@ -91,23 +95,25 @@ final class Wire {
   }
 
   /** One layer of compression is undone; of a refusal, which its status has said, what can be. */
-  private void decode(Exchange exchange) throws Failure {
-    String given =
-        call.answer().headers().getOrDefault("content-encoding", "").toLowerCase(Locale.ROOT);
-    List<String> layers =
-        Arrays.stream(given.split(","))
-            .map(String::strip)
-            .filter(each -> !each.isEmpty() && !each.equals("identity"))
-            .toList();
-    if (layers.equals(List.of("gzip")) || layers.equals(List.of("x-gzip"))) {
-      exchange.inflate(true);
-    } else if (layers.equals(List.of("deflate"))) {
-      exchange.inflate(false);
-    } else if (!layers.isEmpty() && call.answer().ok()) {
+  private void decode(Exchange exchange, List<String> encodings) throws Failure {
+    Call.Answer answer = call.answer();
+    if (encodings.size() == 1 && DECODED.contains(encodings.get(0))) {
+      exchange.inflate(encodings.get(0), !answer.ok());
+      answer.headers().keySet().removeAll(OF_THE_BYTES);
+    } else if (!encodings.isEmpty() && answer.ok()) {
       letGo(exchange);
+      String given = String.join(", ", encodings);
       throw call.malformed(
           "the answer is encoded as " + given + ", which nobody asked for", new byte[0]);
     }
+  }
+
+  private static List<String> encodings(Map<String, String> fields) {
+    String given = fields.getOrDefault("content-encoding", "").toLowerCase(Locale.ROOT);
+    return Arrays.stream(given.split(","))
+        .map(String::strip)
+        .filter(each -> !each.isEmpty() && !each.equals("identity"))
+        .toList();
   }
 
   private Exchange begin(URI url, Map<String, String> headers) throws Failure {
@@ -236,7 +242,13 @@ final class Wire {
   }
 
   private static boolean sameOrigin(URI one, URI other) {
-    return one.getScheme().equals(other.getScheme())
-        && one.getAuthority().equals(other.getAuthority());
+    return one.getScheme().equalsIgnoreCase(other.getScheme())
+        && one.getHost().equalsIgnoreCase(other.getHost())
+        && port(one) == port(other);
+  }
+
+  private static int port(URI url) {
+    int usual = url.getScheme().equalsIgnoreCase("https") ? 443 : 80;
+    return url.getPort() < 0 ? usual : url.getPort();
   }
 }

@@ -4,7 +4,6 @@ import com.openai.core.http.HttpResponse;
 import io.lastword.Codes;
 import io.lastword.OutcomeName;
 import io.lastword.Timeouts;
-import io.lastword.Timer;
 import io.lastword.core.Classifier;
 import io.lastword.core.Deadline;
 import io.lastword.core.Json;
@@ -14,8 +13,8 @@ import io.lastword.core.StreamTracker;
 import io.lastword.core.StreamTracker.WireEnd;
 import io.lastword.errors.ErrorInfo;
 import io.lastword.errors.LastwordException;
+import io.lastword.transport.JdkErrors;
 import java.io.InputStream;
-import java.net.SocketException;
 import java.nio.charset.StandardCharsets;
 import java.util.Collections;
 import java.util.Iterator;
@@ -159,13 +158,13 @@ final class CheckedStream extends InputStream {
     if (closed) {
       fail(Classifier.error(Codes.CANCELLED, "the stream was closed before it ended").build());
     } else if (piece == null) {
-      fail(fired(next.timer(), timeouts));
+      fail(Deadline.fired(next.timer(), timeouts));
     } else if (piece.broken() != null
         && piece.broken().getCause() instanceof LastwordException known
         && known.outcome() != OutcomeName.INCOMPLETE) {
       fail(known.info()); // a timer of the transport, say
     } else if (piece.broken() != null) {
-      end(reset(piece.broken()) ? WireEnd.RESET : WireEnd.TRUNCATED, false);
+      end(JdkErrors.wireEnd(piece.broken()), false);
     } else if (piece.end()) {
       end(WireEnd.COMPLETE, decoder.pending());
     } else {
@@ -203,26 +202,5 @@ final class CheckedStream extends InputStream {
     ready = new byte[0];
     at = 0;
     failure = info.requestId() != null ? info : info.toBuilder().requestId(requestId).build();
-  }
-
-  static ErrorInfo fired(Timer timer, Timeouts timeouts) {
-    String message =
-        "waited "
-            + timeouts.of(timer)
-            + " for "
-            + Deadline.waitedFor(timer)
-            + " (Timeouts."
-            + timer.word()
-            + ")";
-    return Classifier.error(Deadline.codeOf(timer), message).build();
-  }
-
-  private static boolean reset(@Nullable Throwable error) {
-    for (Throwable each = error; each != null; each = each.getCause()) {
-      if (each instanceof SocketException && String.valueOf(each.getMessage()).contains("reset")) {
-        return true;
-      }
-    }
-    return false;
   }
 }

@@ -8,6 +8,7 @@ import io.lastword.RetryPolicy;
 import io.lastword.Timeouts;
 import io.lastword.Timer;
 import io.lastword.core.Classifier;
+import io.lastword.core.Deadline;
 import io.lastword.core.ErrorBody;
 import io.lastword.core.Json;
 import io.lastword.core.Registry;
@@ -159,7 +160,7 @@ final class Checking implements Executor {
 
   /** What openai-java is to be told of a stream of which no head has come in time. */
   HttpResponse silent(Asked asked) {
-    return refused(asked, CheckedStream.fired(Timer.FIRST_TOKEN, timeouts));
+    return refused(asked, Deadline.fired(Timer.FIRST_TOKEN, timeouts));
   }
 
   /** What openai-java is to be told where no head has come. */

@@ -27,6 +27,7 @@ final class Pump {
   private final HttpResponse response;
   private final InputStream body;
   private volatile boolean closed;
+  private boolean ended; // of the thread that takes the pieces
 
   Pump(HttpResponse response) {
     this.response = response;
@@ -39,6 +40,7 @@ final class Pump {
   /** The next piece; null after so many nanoseconds without one, or once it is closed. */
   @Nullable Piece next(long nanos) throws InterruptedException {
     Piece piece = pieces.poll(nanos, TimeUnit.NANOSECONDS);
+    ended |= piece != null && piece.end();
     return closed ? null : piece;
   }
 
@@ -50,9 +52,9 @@ final class Pump {
     long until = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(DRAIN_MILLIS);
     int size = 0;
     try {
-      while (size <= MAX_DRAIN) {
+      while (size <= MAX_DRAIN && !ended) {
         Piece piece = next(until - System.nanoTime());
-        if (piece == null || piece.end()) {
+        if (piece == null) {
           break;
         }
         size += piece.bytes().length;

@@ -1,0 +1,59 @@
+package io.lastword.transport;
+
+import io.lastword.Codes;
+import io.lastword.core.Classifier;
+import io.lastword.core.StreamTracker.WireEnd;
+import io.lastword.errors.ErrorInfo;
+import java.io.IOException;
+import java.net.ConnectException;
+import java.net.SocketException;
+import java.nio.channels.UnresolvedAddressException;
+import javax.net.ssl.SSLException;
+import org.jspecify.annotations.Nullable;
+
+/** The one place where what the JDK throws becomes the contract's words. */
+public final class JdkErrors {
+
+  private JdkErrors() {}
+
+  /** How a body ended that {@code error} broke off. */
+  public static WireEnd wireEnd(@Nullable Throwable error) {
+    for (Throwable each = error; each != null; each = each.getCause()) {
+      if (each instanceof SocketException && String.valueOf(each.getMessage()).contains("reset")) {
+        return WireEnd.RESET;
+      }
+    }
+    return WireEnd.TRUNCATED;
+  }
+
+  /** Why no answer came from {@code server}, which is a host and a port. */
+  static ErrorInfo unanswered(IOException error, String server) {
+    String text = text(error);
+    if (error instanceof ConnectException) { // of which the JDK says nothing more
+      boolean unknown = error.getCause() instanceof UnresolvedAddressException;
+      return failed(
+          "the server was not reached: "
+              + server
+              + (unknown
+                  ? " is a name that nobody knows"
+                  : " does not take the connection (" + text + ")"));
+    }
+    if (error.getCause() instanceof IllegalArgumentException) {
+      return Classifier.error(
+              Codes.INVALID_REQUEST_ERROR, "the request cannot be sent (" + text + ")")
+          .build();
+    }
+    return failed(
+        error instanceof SSLException
+            ? "no secure connection to " + server + " (" + text + ")"
+            : "the connection to " + server + " broke before an answer came (" + text + ")");
+  }
+
+  static String text(IOException error) {
+    return error.getMessage() == null ? error.getClass().getSimpleName() : error.getMessage();
+  }
+
+  private static ErrorInfo failed(String message) {
+    return Classifier.error(Codes.CONNECTION_FAILED, message).build();
+  }
+}
