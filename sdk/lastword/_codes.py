@@ -627,7 +627,7 @@ CODES: Final[Mapping[str, CodeInfo]] = MappingProxyType(
             retry_own_timer=RetryRule.CALLER,
             anthropic_type="api_error",
             brief="The caller stopped the request.",
-            action="Nothing; what was received until then is kept as partial.",
+            action="What was received until then is kept as partial; whether to send it again is yours to say.",
         ),
         "client_disconnected": CodeInfo(
             code=Code.CLIENT_DISCONNECTED,

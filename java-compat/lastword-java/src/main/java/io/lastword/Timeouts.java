@@ -9,7 +9,8 @@ import org.jspecify.annotations.Nullable;
  * <p>{@code firstToken} and {@code idle} run on streams; a call without a stream has {@code
  * connect} and {@code total}. Comments, role-only chunks and empty deltas are no content. Time that
  * the caller spends between two chunks counts for {@code total} only: it is not the server's
- * silence.
+ * silence. The timers run in the thread that waits, so a {@code total} that passes while the caller
+ * is away ends the call when it asks for the next chunk.
  *
  * @param connect opening a connection, TCP and TLS; 5 s by default
  * @param firstToken from the attempt's start to the stream's first content; 120 s by default

@@ -93,7 +93,7 @@ public final class Registry {
           entry(Codes.STREAM_INCOMPLETE, new CodeInfo(Codes.STREAM_INCOMPLETE, Category.RETRYABLE, OutcomeName.INCOMPLETE, 0, RetryRule.IF_UNDELIVERED, RetryRule.IF_UNDELIVERED, "What was received is kept as partial; send the request again only if a second answer is acceptable.")),
           entry(Codes.MALFORMED_RESPONSE, new CodeInfo(Codes.MALFORMED_RESPONSE, Category.RETRYABLE, OutcomeName.INCOMPLETE, 0, RetryRule.IF_UNDELIVERED, RetryRule.IF_UNDELIVERED, "Check that the base URL points at an OpenAI-compatible API; retry only if nothing was delivered.")),
           entry(Codes.UNKNOWN_FINISH_REASON, new CodeInfo(Codes.UNKNOWN_FINISH_REASON, Category.FIXABLE, OutcomeName.INCOMPLETE, 0, RetryRule.NEVER, RetryRule.NEVER, "Look at the raw finish_reason and decide; update the contract data if it is a legitimate one.")),
-          entry(Codes.CANCELLED, new CodeInfo(Codes.CANCELLED, Category.CANCELLED, OutcomeName.CANCELLED, 499, RetryRule.CALLER, RetryRule.CALLER, "Nothing; what was received until then is kept as partial.")),
+          entry(Codes.CANCELLED, new CodeInfo(Codes.CANCELLED, Category.CANCELLED, OutcomeName.CANCELLED, 499, RetryRule.CALLER, RetryRule.CALLER, "What was received until then is kept as partial; whether to send it again is yours to say.")),
           entry(Codes.CLIENT_DISCONNECTED, new CodeInfo(Codes.CLIENT_DISCONNECTED, Category.CANCELLED, OutcomeName.CANCELLED, 499, RetryRule.CALLER, RetryRule.CALLER, "Nothing to do in the client, which is gone; the server's record says what was wasted.")));
 
   public static final Map<String, FinishReason> FINISH_REASONS =
