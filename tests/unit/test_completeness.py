@@ -38,6 +38,7 @@ def code(info: ErrorInfo | None) -> str | None:
 
 STOP = chunk(finish="stop")
 BEFORE = "before the stream's terminal event"
+UNREAD = "before an answer could be read from it"
 
 
 @pytest.mark.parametrize(
@@ -159,8 +160,8 @@ def test_an_error_names_the_profile_that_would_accept_the_answer(data: Feed, cho
 @pytest.mark.parametrize(
     ("wire", "pending", "chunks", "expected"),
     [
-        ("complete", False, 0, "the body ended before an answer could be read from it"),
-        ("truncated", False, 0, "the connection closed in the middle of the body before an answer could be read from it"),
+        ("complete", False, 0, f"the body ended {UNREAD}"),
+        ("truncated", False, 0, f"the connection closed in the middle of the body {UNREAD}"),
         ("truncated", False, 1, "the connection closed in the middle of the body {}, after 1 chunk"),
         ("reset", False, 2, "the connection was reset in the middle of the body {}, after 2 chunks"),
         ("complete", True, 1, "the body ended {}, after 1 chunk, with half an event left over"),
