@@ -23,7 +23,7 @@ from pathlib import Path
 from xml.etree import ElementTree as ET
 
 ROOT = Path(__file__).resolve().parents[1] / "java-compat"
-MAVEN = ["mvn", "-q", "-B", "-Dstyle.color=never", "-f", str(ROOT / "pom.xml"), "verify"]
+MAVEN = ["mvn", "-q", "-B", "-Dstyle.color=never", "-f", str(ROOT / "pom.xml")]
 KNOWN = Path(__file__).resolve().parents[1] / "tests/conformance/known"
 COUNTED = ("tests", "failures", "errors", "skipped")
 
@@ -83,10 +83,10 @@ def all_runs(one: bool) -> int:
     if version is None or feature(version) < 17:
         print(f"java: needs a JDK 17 or newer, and found {version}", file=sys.stderr)
         return 2
-    status = run(version)
+    status = run(version, "verify")
     other = None if one or status else newest(version)
     if other is not None:
-        status = run(other[0], f"-Dlastword.java={other[1]}", "-Dmaven.javadoc.skip=true")
+        status = run(other[0], "test", f"-Dlastword.java={other[1]}")
     return status or conformance()
 
 
