@@ -4,9 +4,9 @@ import static io.lastword.Answers.answer;
 import static io.lastword.Answers.server;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
-import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.lastword.errors.ConnectionFailedException;
+import io.lastword.scripted.ChildJvm;
 import io.lastword.scripted.ScriptedServer;
 import java.net.InetAddress;
 import java.net.ServerSocket;
@@ -33,11 +33,9 @@ class BusyPoolTest {
   void nobodyWaitsForAThreadOfTheCommonPool() throws Exception {
     try (ScriptedServer server = server(Collections.nCopies(2 * THREADS, answer("Hi")))) {
       String parallelism = "-Djava.util.concurrent.ForkJoinPool.common.parallelism=" + THREADS;
-      Process process = ChildJvm.start(Child.class, List.of(parallelism), server.baseUrl());
-      boolean exited = process.waitFor(40, TimeUnit.SECONDS);
-      process.destroyForcibly();
-      assertTrue(exited, "a call still waits");
-      assertEquals(0, process.exitValue());
+      try (ChildJvm child = new ChildJvm(Child.class, List.of(parallelism), server.baseUrl())) {
+        assertEquals("0", child.exit(40));
+      }
     }
   }
 

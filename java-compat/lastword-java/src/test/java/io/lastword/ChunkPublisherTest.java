@@ -101,6 +101,20 @@ class ChunkPublisherTest {
     }
   }
 
+  /** §3.17: no sum of demands is too large. */
+  @Test
+  void askingForEverythingTwiceIsAskingForEverything() throws Exception {
+    try (ScriptedServer server = server(List.of(stream("[DONE]", "a", "b")));
+        LastwordClient client = client(server)) {
+      Collector collector = new Collector(0);
+      client.chat().completions().publish(HI).subscribe(collector);
+      collector.subscription.request(1);
+      collector.subscription.request(Long.MAX_VALUE);
+      collector.subscription.request(Long.MAX_VALUE);
+      collector.becomes(List.of("a", "b", "", "complete"));
+    }
+  }
+
   @Test
   void aBrokenAnswerIsAnErrorAndNotComplete() throws Exception {
     try (ScriptedServer server = server(List.of(stream(Map.of("end", "truncate"), "a")));

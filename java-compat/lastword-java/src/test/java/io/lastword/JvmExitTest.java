@@ -9,11 +9,11 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.lastword.errors.LastwordException;
+import io.lastword.scripted.ChildJvm;
 import io.lastword.scripted.ScriptedServer;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;
-import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
@@ -43,14 +43,12 @@ class JvmExitTest {
           case "error", "thrown" -> failure(400, 400, "no");
           default -> stream(silence(), "a");
         };
-    try (ScriptedServer server = server(List.of(exchange))) {
-      Process process = ChildJvm.start(Child.class, List.of(), server.baseUrl(), how);
+    try (ScriptedServer server = server(List.of(exchange));
+        ChildJvm child = new ChildJvm(Child.class, List.of(), server.baseUrl(), how)) {
       assertTrue(ScriptedServer.becomes(() -> !server.requests().isEmpty(), 20_000), "no request");
-      process.getOutputStream().close();
-      boolean exited = process.waitFor(20, TimeUnit.SECONDS);
-      process.destroyForcibly();
-      assertTrue(exited, "main has returned, and the process is still there");
-      assertEquals(how.equals("thrown") ? 1 : 0, process.exitValue());
+      child.endInput();
+      String ended = child.exit(20);
+      assertTrue(ended.equals("0") || (how.equals("thrown") && ended.startsWith("1 ")), ended);
       assertEquals(1, server.requests().size());
     }
   }

@@ -83,7 +83,7 @@ class ReactiveStreamsTest extends FlowPublisherVerification<Chunk> {
 
   @Override
   public Flow.Publisher<Chunk> createFailedFlowPublisher() {
-    return publisher(Map.of(), ChatRequest.builder().set("x", new Object()).build());
+    return publisher(Map.of(), ChatRequest.builder().user("hi").set("x", new Object()).build());
   }
 
   /** A test that asks for several publishers asks for the same one each time. */

@@ -4,16 +4,14 @@ import static io.lastword.Answers.server;
 import static io.lastword.Answers.silence;
 import static io.lastword.Answers.stream;
 import static org.junit.jupiter.api.Assertions.assertEquals;
-import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import com.openai.client.OpenAIClient;
 import com.openai.client.OpenAIClientImpl;
 import com.openai.core.ClientOptions;
 import com.openai.models.chat.completions.ChatCompletionCreateParams;
+import io.lastword.scripted.ChildJvm;
 import io.lastword.scripted.ScriptedServer;
-import java.nio.file.Path;
 import java.util.List;
-import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
@@ -23,18 +21,9 @@ class JvmExitTest {
 
   @Test
   void theProcessExits() throws Exception {
-    try (ScriptedServer server = server(List.of(stream(silence(), "a")))) {
-      String java = Path.of(System.getProperty("java.home"), "bin", "java").toString();
-      String classPath = System.getProperty("java.class.path");
-      Process process =
-          new ProcessBuilder(java, "-cp", classPath, Child.class.getName(), server.baseUrl())
-              .redirectOutput(ProcessBuilder.Redirect.INHERIT)
-              .redirectErrorStream(true)
-              .start();
-      boolean exited = process.waitFor(20, TimeUnit.SECONDS);
-      process.destroyForcibly();
-      assertTrue(exited, "main has returned, and the process is still there");
-      assertEquals(0, process.exitValue());
+    try (ScriptedServer server = server(List.of(stream(silence(), "a")));
+        ChildJvm child = new ChildJvm(Child.class, List.of(), server.baseUrl())) {
+      assertEquals("0", child.exit(20));
       assertEquals(1, server.requests().size());
     }
   }
