@@ -3,13 +3,12 @@ package io.lastword.openai;
 import static io.lastword.Answers.server;
 import static io.lastword.Answers.silence;
 import static io.lastword.Answers.stream;
+import static io.lastword.openai.OpenAi.HI;
+import static io.lastword.openai.OpenAi.client;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import com.openai.client.OpenAIClient;
-import com.openai.client.OpenAIClientImpl;
-import com.openai.core.ClientOptions;
-import com.openai.models.chat.completions.ChatCompletionCreateParams;
 import io.lastword.scripted.ScriptedServer;
 import java.nio.file.Path;
 import java.util.List;
@@ -42,16 +41,8 @@ class JvmExitTest {
   /** What the process runs. */
   static final class Child {
     public static void main(String[] arguments) {
-      ClientOptions options =
-          ClientOptions.builder()
-              .httpClient(LastwordHttpClient.create())
-              .baseUrl(arguments[0])
-              .apiKey("k")
-              .build();
-      OpenAIClient client = new OpenAIClientImpl(options);
-      ChatCompletionCreateParams hi =
-          ChatCompletionCreateParams.builder().model("m").addUserMessage("hi").build();
-      client.chat().completions().createStreaming(hi).stream().findFirst().orElseThrow();
+      OpenAIClient client = client(arguments[0], LastwordHttpClient.create(), 0);
+      client.chat().completions().createStreaming(HI).stream().findFirst().orElseThrow();
     }
   }
 }
