@@ -14,6 +14,11 @@ public final class Answers {
 
   public static final ChatRequest HI = ChatRequest.builder().model("m").user("hi").build();
 
+  /** What vLLM says with HTTP 400 of a prompt that does not fit. */
+  public static final String TOO_LONG =
+      "This model's maximum context length is 2048 tokens. However, you requested 4000 output tokens and your prompt contains"
+          + " at least 12 input tokens";
+
   private Answers() {}
 
   public static ScriptedServer server(List<Map<String, Object>> exchanges) throws IOException {
@@ -31,11 +36,7 @@ public final class Answers {
   }
 
   public static Map<String, Object> chunk(String text, String finish) {
-    Map<String, Object> choice = new LinkedHashMap<>();
-    choice.put("index", 0);
-    choice.put("delta", text == null ? Map.of() : Map.of("content", text));
-    choice.put("finish_reason", finish);
-    return Map.of("data", Map.of("id", "chatcmpl-1", "model", "m", "choices", List.of(choice)));
+    return chunk(text == null ? Map.of() : Map.of("content", text), finish);
   }
 
   /** A stream of these texts that ends as {@code last} says: {@code [DONE]}, or a step. */
@@ -44,38 +45,59 @@ public final class Answers {
     for (String text : texts) {
       steps.add(chunk(text, null));
     }
+    return ended(steps, "stop", last);
+  }
+
+  /** A stream of one tool call with these arguments, which ends in the same ways. */
+  public static Map<String, Object> toolCall(Object last, String arguments) {
+    Map<String, Object> call =
+        Map.of(
+            "index",
+            0,
+            "id",
+            "call_1",
+            "type",
+            "function",
+            "function",
+            Map.of("name", "list", "arguments", arguments));
+    List<Object> steps = new ArrayList<>();
+    steps.add(chunk(Map.of("tool_calls", List.of(call)), null));
+    return ended(steps, "tool_calls", last);
+  }
+
+  private static Map<String, Object> chunk(Map<String, Object> delta, String finish) {
+    Map<String, Object> choice = new LinkedHashMap<>();
+    choice.put("index", 0);
+    choice.put("delta", delta);
+    choice.put("finish_reason", finish);
+    return Map.of("data", Map.of("id", "chatcmpl-1", "model", "m", "choices", List.of(choice)));
+  }
+
+  private static Map<String, Object> ended(List<Object> steps, String finish, Object last) {
     if (last.equals("[DONE]")) {
-      steps.add(chunk(null, "stop"));
-      steps.add(Map.of("data", "[DONE]"));
-    } else {
-      steps.add(last);
+      steps.add(chunk(Map.of(), finish));
     }
+    steps.add(last.equals("[DONE]") ? Map.of("data", last) : last);
     return Map.of("status", 200, "steps", steps);
   }
 
   public static Map<String, Object> answer(String text) {
     Map<String, Object> message = Map.of("role", "assistant", "content", text);
     Map<String, Object> choice = Map.of("index", 0, "message", message, "finish_reason", "stop");
-    return Map.of(
-        "status",
-        200,
-        "framing",
-        "content-length",
-        "steps",
-        List.of(Map.of("json", Map.of("choices", List.of(choice)))));
+    return json(200, Map.of("id", "chatcmpl-1", "model", "m", "choices", List.of(choice)));
   }
 
   public static Map<String, Object> failure(int status, Object code, String message) {
     Map<String, Object> error = Map.of("message", message, "type", "BadRequestError", "code", code);
-    return Map.of(
-        "status",
-        status,
-        "framing",
-        "content-length",
-        "steps",
-        List.of(Map.of("json", Map.of("error", error))));
+    return json(status, Map.of("error", error));
   }
 
+  private static Map<String, Object> json(int status, Map<String, Object> body) {
+    return Map.of(
+        "status", status, "framing", "content-length", "steps", List.of(Map.of("json", body)));
+  }
+
+  /** A step: nothing comes any more. */
   public static Map<String, Object> silence() {
     return Map.of("end", "stall");
   }

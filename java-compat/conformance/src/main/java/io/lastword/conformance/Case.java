@@ -2,9 +2,11 @@ package io.lastword.conformance;
 
 import io.lastword.core.Json;
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.Callable;
 import org.jspecify.annotations.Nullable;
 
 /** One call to make, as the runner gives it. */
@@ -33,8 +35,13 @@ public final class Case {
     return (Integer) call.get("retries");
   }
 
-  public int repeat() {
-    return (Integer) call.get("repeat");
+  /** Make the call as often as the case wants it made; what came of it last. */
+  public Map<String, Object> repeated(Callable<Map<String, Object>> make) throws Exception {
+    Map<String, Object> result = Map.of();
+    for (int left = (Integer) call.get("repeat"); left > 0; left--) {
+      result = make.call();
+    }
+    return result;
   }
 
   public @Nullable String profile() {
@@ -67,6 +74,23 @@ public final class Case {
     Map<String, Object> body = new LinkedHashMap<>(map(call.get("request")));
     body.remove("stream");
     return body;
+  }
+
+  /**
+   * What its messages say, for a library that has messages of its own.
+   *
+   * @throws Adapter.Unable if one is something else than a user's text
+   */
+  public List<String> userTexts() throws Adapter.Unable {
+    List<String> texts = new ArrayList<>();
+    for (Object each : list(request().get("messages"))) {
+      if (!(map(each).get("role").equals("user")
+          && map(each).get("content") instanceof String text)) {
+        throw new Adapter.Unable("a message that is no user's text");
+      }
+      texts.add(text);
+    }
+    return texts;
   }
 
   private int cancel(String how) {

@@ -16,8 +16,6 @@ import io.lastword.errors.LastwordException;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
-import java.util.Timer;
-import java.util.TimerTask;
 import java.util.TreeMap;
 
 /** lastword-java's blocking calls. */
@@ -45,26 +43,15 @@ public final class LastwordAdapter implements Adapter {
   }
 
   @Override
-  public Map<String, Object> run(Case given) {
-    Map<String, Object> result = Map.of();
+  public Map<String, Object> run(Case given) throws Exception {
     try (LastwordClient client = client(given)) {
-      for (int i = 0; i < given.repeat(); i++) {
-        Timer timer = new Timer(true);
-        if (given.cancelAfterMillis() > 0) {
-          timer.schedule(
-              new TimerTask() {
-                @Override
-                public void run() {
-                  client.close();
-                }
-              },
-              given.cancelAfterMillis());
-        }
-        result = call(client, given);
-        timer.cancel();
-      }
+      return given.repeated(
+          () -> {
+            try (CancelTimer timer = new CancelTimer(given, client::close)) {
+              return call(client, given);
+            }
+          });
     }
-    return result;
   }
 
   private static LastwordClient client(Case given) {
@@ -95,9 +82,7 @@ public final class LastwordAdapter implements Adapter {
       case "models" -> {
         try {
           client.models();
-          Map<String, Object> listed = new TreeMap<>(Map.of("outcome", "completed", "text", ""));
-          listed.put("code", null);
-          return listed;
+          return new Heard().completed();
         } catch (LastwordException e) {
           return Report.failed(e);
         }

@@ -1,6 +1,7 @@
 package io.lastword.core;
 
 import io.lastword.Category;
+import io.lastword.Codes;
 import io.lastword.Origin;
 import io.lastword.OutcomeName;
 import io.lastword.core.Registry.CodeInfo;
@@ -55,6 +56,11 @@ public final class Classifier {
     RetryRule rule = origin == Origin.CLIENT ? known.retryOwnTimer() : known.retry();
     return new ErrorInfo.Builder(code, known.category(), known.outcome(), message, origin)
         .retryable(known.category() == Category.RETRYABLE && rule != RetryRule.NEVER);
+  }
+
+  /** The error of an answer that breaks the protocol: {@code value} is what should not be there. */
+  static ErrorInfo malformed(String what, @Nullable Object value) {
+    return error(Codes.MALFORMED_RESPONSE, what).raw(Text.cut(Json.shown(value), MAX_RAW)).build();
   }
 
   /**

@@ -3,6 +3,7 @@ package io.lastword.core;
 import static io.lastword.core.Json.object;
 import static io.lastword.core.Json.says;
 import static io.lastword.core.Json.shown;
+import static java.util.Objects.requireNonNullElse;
 
 import io.lastword.Codes;
 import io.lastword.Partial;
@@ -41,9 +42,6 @@ public final class StreamTracker {
     }
   }
 
-  private static final int MAX_NAMED =
-      100; // choices that are missing and named; n may be a billion
-
   private final @Nullable Profile profile;
   private final Map<Integer, StringBuilder> texts = new TreeMap<>();
   private final FinishReasons finishReasons;
@@ -68,31 +66,25 @@ public final class StreamTracker {
     if (terminal) {
       return null;
     }
-    Object value;
-    try {
-      value = Json.parse(event.data());
-    } catch (Json.NotJsonException e) {
-      notJson(event);
-      return null;
+    StreamEvent kind = StreamEvent.of(event);
+    if (kind instanceof StreamEvent.Chunk chunk) {
+      return take(chunk.body(), chunk.choices(), "delta") ? chunk.body() : null;
     }
-    Map<String, @Nullable Object> chunk = object(value);
-    if (chunk == null
-        || event.name().equals("error")
-        || says(chunk.get("error"))
-        || "error".equals(chunk.get("object")) // CLS-7: before choices is read
-        || "error".equals(chunk.get("type"))
-        || !(chunk.get("choices") instanceof List<?> choices)) {
-      notAChunk(event.name(), value);
-      return null;
+    if (kind instanceof StreamEvent.Failure failure) {
+      reject(failure.error());
+    } else if (kind instanceof StreamEvent.Counts counts) {
+      usage = counts.usage();
+    } else if (kind instanceof StreamEvent.Done) {
+      terminal = true;
     }
-    return take(chunk, choices, "delta") ? chunk : null;
+    return null;
   }
 
   /** Take the whole body of a non-stream answer, already known to be no error. */
   public void acceptBody(@Nullable Object body) {
     Map<String, @Nullable Object> answer = object(body);
     if (answer == null || !(answer.get("choices") instanceof List<?> choices)) {
-      reject(malformed("the answer has no list of choices", body));
+      reject(Classifier.malformed("the answer has no list of choices", body));
     } else if (take(answer, choices, "message")) {
       terminal = true;
     }
@@ -186,10 +178,7 @@ public final class StreamTracker {
       if (choice == null) {
         return refuse("a choice is no object", chunk);
       }
-      Object given = choice.get("index");
-      if (given == null) {
-        given = whole ? position : 0;
-      }
+      Object given = requireNonNullElse(choice.get("index"), whole ? position : 0);
       if (!(given instanceof Integer index) || index < 0) {
         return refuse("a choice has the index " + shown(given), chunk);
       }
@@ -252,32 +241,8 @@ public final class StreamTracker {
     }
   }
 
-  private void notJson(ServerSentEvent event) {
-    String data = Text.strip(event.data());
-    if (event.name().equals("error")) {
-      ErrorInfo told = Classifier.frame("error", data);
-      reject(told != null ? told : malformed("an error event", data));
-    } else if (data.equals("[DONE]")) {
-      terminal = true;
-    } else if (!data.isEmpty()) { // an empty data line is a keep-alive of some servers
-      reject(malformed("an event of the stream is no JSON", event.data()));
-    }
-  }
-
-  private void notAChunk(String name, @Nullable Object value) {
-    ErrorInfo told = Classifier.frame(name, value);
-    Map<String, @Nullable Object> map = object(value);
-    if (told != null) {
-      reject(told);
-    } else if (map == null || map.get("choices") != null) {
-      reject(malformed("an event of the stream is no chunk", value));
-    } else if (object(map.get("usage")) != null) {
-      usage = object(map.get("usage"));
-    }
-  }
-
   private boolean refuse(String what, Object value) {
-    reject(malformed(what, value));
+    reject(Classifier.malformed(what, value));
     return false;
   }
 
@@ -288,8 +253,13 @@ public final class StreamTracker {
 
   private ErrorInfo unterminated(WireEnd wire, boolean pending) {
     StringBuilder message =
-        new StringBuilder(wire.how).append(" before the stream's terminal event, after ");
-    message.append(chunks == 1 ? "1 chunk" : chunks + " chunks");
+        new StringBuilder(wire.how)
+            .append(
+                switch (chunks) {
+                  case 0 -> " before an answer could be read from it";
+                  case 1 -> " before the stream's terminal event, after 1 chunk";
+                  default -> " before the stream's terminal event, after " + chunks + " chunks";
+                });
     if (pending) {
       message.append(", with half an event left over");
     }
@@ -299,11 +269,5 @@ public final class StreamTracker {
     Map<String, Object> details =
         Map.of("chunks", chunks, "wire", wire.name().toLowerCase(java.util.Locale.ROOT));
     return Classifier.error(Codes.STREAM_INCOMPLETE, message.toString()).details(details).build();
-  }
-
-  private static ErrorInfo malformed(String what, @Nullable Object value) {
-    return Classifier.error(Codes.MALFORMED_RESPONSE, what)
-        .raw(Text.cut(shown(value), Classifier.MAX_RAW))
-        .build();
   }
 }

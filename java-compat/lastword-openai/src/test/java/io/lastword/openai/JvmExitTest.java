@@ -3,12 +3,11 @@ package io.lastword.openai;
 import static io.lastword.Answers.server;
 import static io.lastword.Answers.silence;
 import static io.lastword.Answers.stream;
+import static io.lastword.openai.OpenAi.HI;
+import static io.lastword.openai.OpenAi.client;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 
 import com.openai.client.OpenAIClient;
-import com.openai.client.OpenAIClientImpl;
-import com.openai.core.ClientOptions;
-import com.openai.models.chat.completions.ChatCompletionCreateParams;
 import io.lastword.scripted.ChildJvm;
 import io.lastword.scripted.ScriptedServer;
 import java.util.List;
@@ -31,16 +30,8 @@ class JvmExitTest {
   /** What the process runs. */
   static final class Child {
     public static void main(String[] arguments) {
-      ClientOptions options =
-          ClientOptions.builder()
-              .httpClient(LastwordHttpClient.create())
-              .baseUrl(arguments[0])
-              .apiKey("k")
-              .build();
-      OpenAIClient client = new OpenAIClientImpl(options);
-      ChatCompletionCreateParams hi =
-          ChatCompletionCreateParams.builder().model("m").addUserMessage("hi").build();
-      client.chat().completions().createStreaming(hi).stream().findFirst().orElseThrow();
+      OpenAIClient client = client(arguments[0], LastwordHttpClient.create(), 0);
+      client.chat().completions().createStreaming(HI).stream().findFirst().orElseThrow();
     }
   }
 }

@@ -1,5 +1,13 @@
 package io.lastword.peers.langchain4j;
 
+import static io.lastword.Answers.TOO_LONG;
+import static io.lastword.Answers.answer;
+import static io.lastword.Answers.client;
+import static io.lastword.Answers.failure;
+import static io.lastword.Answers.server;
+import static io.lastword.Answers.silence;
+import static io.lastword.Answers.stream;
+import static io.lastword.Answers.toolCall;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertInstanceOf;
 import static org.junit.jupiter.api.Assertions.assertNotNull;
@@ -25,12 +33,7 @@ import io.lastword.errors.EngineUnavailableException;
 import io.lastword.errors.LastwordException;
 import io.lastword.scripted.Received;
 import io.lastword.scripted.ScriptedServer;
-import io.lastword.scripted.ScriptedServer.Listening;
-import java.io.IOException;
 import java.nio.charset.StandardCharsets;
-import java.time.Duration;
-import java.util.ArrayList;
-import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CopyOnWriteArrayList;
@@ -40,10 +43,6 @@ import org.junit.jupiter.api.Timeout;
 /** LangChain4j's own models over lastword, on real sockets. */
 @Timeout(30)
 class LastwordHttpClientTest {
-
-  private static final String VLLM =
-      "This model's maximum context length is 2048 tokens. However, you requested 4000 output tokens and your prompt contains"
-          + " at least 12 input tokens";
 
   @Test
   void aWholeAnswer() throws Exception {
@@ -68,7 +67,7 @@ class LastwordHttpClientTest {
 
   @Test
   void aWholeStream() throws Exception {
-    try (ScriptedServer server = server(List.of(stream("[DONE]", text("Hel"), text("lo"))));
+    try (ScriptedServer server = server(List.of(stream("[DONE]", "Hel", "lo")));
         LastwordClient client = client(server)) {
       Heard heard = new Heard();
       streaming(client).chat("hi", heard);
@@ -83,7 +82,7 @@ class LastwordHttpClientTest {
 
   @Test
   void aStreamThatIsCutEndsInOneErrorAndIsNeverComplete() throws Exception {
-    try (ScriptedServer server = server(List.of(stream(Map.of("end", "truncate"), text("Hel"))));
+    try (ScriptedServer server = server(List.of(stream(Map.of("end", "truncate"), "Hel")));
         LastwordClient client = client(server)) {
       Heard heard = new Heard();
       streaming(client).chat("hi", heard);
@@ -95,7 +94,7 @@ class LastwordHttpClientTest {
 
   @Test
   void aStreamThatEndsWithoutDoneOrFinishReasonIsCutToo() throws Exception {
-    try (ScriptedServer server = server(List.of(stream(Map.of("end", "complete"), text("Hel"))));
+    try (ScriptedServer server = server(List.of(stream(Map.of("end", "complete"), "Hel")));
         LastwordClient client = client(server)) {
       Heard heard = new Heard();
       streaming(client).chat("hi", heard);
@@ -109,7 +108,7 @@ class LastwordHttpClientTest {
         Map.of(
             "data",
             Map.of("error", Map.of("message", "EngineCore died", "type", "x", "code", 500)));
-    try (ScriptedServer server = server(List.of(stream(error, text("Hel"))));
+    try (ScriptedServer server = server(List.of(stream(error, "Hel")));
         LastwordClient client = client(server)) {
       Heard heard = new Heard();
       streaming(client).chat("hi", heard);
@@ -121,8 +120,8 @@ class LastwordHttpClientTest {
 
   @Test
   void aToolCallThatIsCutIsNotRun() throws Exception {
-    Map<String, Object> half = Map.of("tool_calls", List.of(call("{\"path\": \"/tm")));
-    try (ScriptedServer server = server(List.of(stream(Map.of("end", "complete"), half)));
+    try (ScriptedServer server =
+            server(List.of(toolCall(Map.of("end", "complete"), "{\"path\": \"/tm")));
         LastwordClient client = client(server)) {
       Heard heard = new Heard();
       streaming(client).chat("hi", heard);
@@ -132,8 +131,7 @@ class LastwordHttpClientTest {
 
   @Test
   void aWholeToolCallIs() throws Exception {
-    Map<String, Object> whole = Map.of("tool_calls", List.of(call("{\"path\": \"/tmp\"}")));
-    try (ScriptedServer server = server(List.of(stream("[DONE]", whole)));
+    try (ScriptedServer server = server(List.of(toolCall("[DONE]", "{\"path\": \"/tmp\"}")));
         LastwordClient client = client(server)) {
       Heard heard = new Heard();
       streaming(client).chat("hi", heard);
@@ -145,7 +143,7 @@ class LastwordHttpClientTest {
 
   @Test
   void contextLengthExceededHasItsNumbersAndIsSentOnce() throws Exception {
-    try (ScriptedServer server = server(List.of(failure(400, 400, VLLM)));
+    try (ScriptedServer server = server(List.of(failure(400, 400, TOO_LONG)));
         LastwordClient client = client(server)) {
       OpenAiChatModel model = chat(client);
       ContextLengthExceededException error =
@@ -158,7 +156,7 @@ class LastwordHttpClientTest {
 
   @Test
   void soItHasInAStream() throws Exception {
-    try (ScriptedServer server = server(List.of(failure(400, 400, VLLM)));
+    try (ScriptedServer server = server(List.of(failure(400, 400, TOO_LONG)));
         LastwordClient client = client(server)) {
       Heard heard = new Heard();
       streaming(client).chat("hi", heard);
@@ -188,7 +186,7 @@ class LastwordHttpClientTest {
 
   @Test
   void aStreamThatIsCancelledIsSilentAndItsSocketClosed() throws Exception {
-    try (ScriptedServer server = server(List.of(stream(Map.of("end", "stall"), text("Hel"))));
+    try (ScriptedServer server = server(List.of(stream(silence(), "Hel")));
         LastwordClient client = client(server)) {
       Heard heard =
           new Heard() {
@@ -247,73 +245,6 @@ class LastwordHttpClientTest {
         .baseUrl(client.baseUrl())
         .modelName("m")
         .build();
-  }
-
-  private static LastwordClient client(ScriptedServer server) {
-    RetryPolicy quick =
-        RetryPolicy.defaults().withDelays(Duration.ofMillis(1), Duration.ofMillis(2));
-    return LastwordClient.builder().baseUrl(server.baseUrl()).apiKey("k").retry(quick).build();
-  }
-
-  private static ScriptedServer server(List<Map<String, Object>> exchanges) throws IOException {
-    return new ScriptedServer(exchanges, "event", Listening.YES);
-  }
-
-  private static Map<String, Object> text(String said) {
-    return Map.of("content", said);
-  }
-
-  private static Map<String, Object> call(String arguments) {
-    return Map.of(
-        "index",
-        0,
-        "id",
-        "call_1",
-        "type",
-        "function",
-        "function",
-        Map.of("name", "list", "arguments", arguments));
-  }
-
-  /** A stream of these deltas that ends as {@code last} says: {@code [DONE]}, or a step. */
-  @SafeVarargs
-  private static Map<String, Object> stream(Object last, Map<String, Object>... deltas) {
-    List<Object> steps = new ArrayList<>();
-    for (Map<String, Object> delta : deltas) {
-      steps.add(chunk(delta, null));
-    }
-    if (last.equals("[DONE]")) {
-      steps.add(chunk(Map.of(), "stop"));
-      steps.add(Map.of("data", "[DONE]"));
-    } else {
-      steps.add(last);
-    }
-    return Map.of("status", 200, "steps", steps);
-  }
-
-  private static Map<String, Object> chunk(Map<String, Object> delta, String finish) {
-    Map<String, Object> choice = new LinkedHashMap<>();
-    choice.put("index", 0);
-    choice.put("delta", delta);
-    choice.put("finish_reason", finish);
-    return Map.of("data", Map.of("id", "chatcmpl-1", "model", "m", "choices", List.of(choice)));
-  }
-
-  private static Map<String, Object> answer(String text) {
-    Map<String, Object> message = Map.of("role", "assistant", "content", text);
-    Map<String, Object> choice = Map.of("index", 0, "message", message, "finish_reason", "stop");
-    return json(200, Map.of("choices", List.of(choice)));
-  }
-
-  private static Map<String, Object> failure(int status, Object code, String message) {
-    return json(
-        status,
-        Map.of("error", Map.of("message", message, "type", "BadRequestError", "code", code)));
-  }
-
-  private static Map<String, Object> json(int status, Map<String, Object> body) {
-    return Map.of(
-        "status", status, "framing", "content-length", "steps", List.of(Map.of("json", body)));
   }
 
   /** What a handler was told, in order. */

@@ -1,5 +1,12 @@
 package io.lastword.peers.springai;
 
+import static io.lastword.Answers.TOO_LONG;
+import static io.lastword.Answers.answer;
+import static io.lastword.Answers.failure;
+import static io.lastword.Answers.server;
+import static io.lastword.Answers.silence;
+import static io.lastword.Answers.stream;
+import static io.lastword.Answers.toolCall;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertInstanceOf;
 import static org.junit.jupiter.api.Assertions.assertNull;
@@ -16,11 +23,8 @@ import io.lastword.openai.LastwordErrors;
 import io.lastword.openai.LastwordOpenAIException;
 import io.lastword.scripted.Received;
 import io.lastword.scripted.ScriptedServer;
-import io.lastword.scripted.ScriptedServer.Listening;
-import java.io.IOException;
 import java.time.Duration;
 import java.util.ArrayList;
-import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CopyOnWriteArrayList;
@@ -42,9 +46,6 @@ import reactor.core.scheduler.Schedulers;
 @Timeout(30)
 class LastwordChatModelsTest {
 
-  private static final String VLLM =
-      "This model's maximum context length is 2048 tokens. However, you requested 4000 output tokens and your prompt contains"
-          + " at least 12 input tokens";
   private static final Prompt HI = new Prompt("hi");
 
   private final List<OpenAIClient> clients = new ArrayList<>();
@@ -68,7 +69,7 @@ class LastwordChatModelsTest {
 
   @Test
   void aWholeStream() throws Exception {
-    try (ScriptedServer server = server(List.of(stream("[DONE]", text("Hel"), text("lo"))))) {
+    try (ScriptedServer server = server(List.of(stream("[DONE]", "Hel", "lo")))) {
       Heard heard = new Heard(model(server));
       heard.becomes("Hel", "lo", "complete");
     }
@@ -76,7 +77,7 @@ class LastwordChatModelsTest {
 
   @Test
   void aStreamThatIsCutEndsInAnErrorAndIsNeverComplete() throws Exception {
-    try (ScriptedServer server = server(List.of(stream(Map.of("end", "truncate"), text("Hel"))))) {
+    try (ScriptedServer server = server(List.of(stream(Map.of("end", "truncate"), "Hel")))) {
       Heard heard = new Heard(model(server));
       LastwordException error = heard.error("Hel", "error");
       assertEquals(Codes.STREAM_INCOMPLETE, error.code());
@@ -87,7 +88,7 @@ class LastwordChatModelsTest {
 
   @Test
   void aStreamThatEndsWithoutDoneOrFinishReasonIsCutToo() throws Exception {
-    try (ScriptedServer server = server(List.of(stream(Map.of("end", "complete"), text("Hel"))))) {
+    try (ScriptedServer server = server(List.of(stream(Map.of("end", "complete"), "Hel")))) {
       assertEquals(Codes.STREAM_INCOMPLETE, new Heard(model(server)).error("Hel", "error").code());
     }
   }
@@ -98,7 +99,7 @@ class LastwordChatModelsTest {
         Map.of(
             "data",
             Map.of("error", Map.of("message", "EngineCore died", "type", "x", "code", 500)));
-    try (ScriptedServer server = server(List.of(stream(error, text("Hel"))))) {
+    try (ScriptedServer server = server(List.of(stream(error, "Hel")))) {
       LastwordException told = new Heard(model(server)).error("Hel", "error");
       assertEquals(Codes.INTERNAL_SERVER_ERROR, told.code());
       assertEquals("EngineCore died", told.info().message());
@@ -107,8 +108,8 @@ class LastwordChatModelsTest {
 
   @Test
   void aToolCallThatIsCutIsNotHandedOver() throws Exception {
-    Map<String, Object> half = Map.of("tool_calls", List.of(call("{\"path\": \"/tm")));
-    try (ScriptedServer server = server(List.of(stream(Map.of("end", "complete"), half)))) {
+    try (ScriptedServer server =
+        server(List.of(toolCall(Map.of("end", "complete"), "{\"path\": \"/tm")))) {
       Heard heard = new Heard(model(server));
       heard.error("error");
       assertEquals(List.of(), heard.calls);
@@ -117,8 +118,7 @@ class LastwordChatModelsTest {
 
   @Test
   void aWholeToolCallIs() throws Exception {
-    Map<String, Object> whole = Map.of("tool_calls", List.of(call("{\"path\": \"/tmp\"}")));
-    try (ScriptedServer server = server(List.of(stream("[DONE]", "tool_calls", whole)))) {
+    try (ScriptedServer server = server(List.of(toolCall("[DONE]", "{\"path\": \"/tmp\"}")))) {
       Heard heard = new Heard(model(server));
       heard.becomes("complete");
       assertEquals("{\"path\": \"/tmp\"}", heard.calls.get(0).arguments());
@@ -127,7 +127,7 @@ class LastwordChatModelsTest {
 
   @Test
   void contextLengthExceededHasItsNumbersAndIsSentOnce() throws Exception {
-    try (ScriptedServer server = server(List.of(failure(400, 400, VLLM)))) {
+    try (ScriptedServer server = server(List.of(failure(400, 400, TOO_LONG)))) {
       OpenAiChatModel model = model(server);
       BadRequestException thrown = assertThrows(BadRequestException.class, () -> model.call(HI));
       assertEquals(
@@ -145,7 +145,7 @@ class LastwordChatModelsTest {
 
   @Test
   void soItHasInAStream() throws Exception {
-    try (ScriptedServer server = server(List.of(failure(400, 400, VLLM)))) {
+    try (ScriptedServer server = server(List.of(failure(400, 400, TOO_LONG)))) {
       LastwordException error = new Heard(model(server)).error("error");
       assertEquals(
           2048,
@@ -160,7 +160,7 @@ class LastwordChatModelsTest {
   void openaiJavaTriesAgainWhereThatMayHelp() throws Exception {
     Map<String, Object> gone = failure(503, "engine_unavailable", "loading");
     try (ScriptedServer server =
-        server(List.of(gone, answer("Hello"), gone, stream("[DONE]", text("Hi"))))) {
+        server(List.of(gone, answer("Hello"), gone, stream("[DONE]", "Hi")))) {
       assertEquals("Hello", model(server).call(HI).getResult().getOutput().getText());
       new Heard(model(server)).becomes("Hi", "complete");
       assertEquals(4, server.requests().size());
@@ -169,7 +169,7 @@ class LastwordChatModelsTest {
 
   @Test
   void aStreamThatIsLeftAtAChunkIsClosedAtOnce() throws Exception {
-    try (ScriptedServer server = server(List.of(stream(Map.of("end", "stall"), text("Hel"))))) {
+    try (ScriptedServer server = server(List.of(stream(silence(), "Hel")))) {
       assertEquals("Hel", model(server).stream(HI).blockFirst().getResult().getOutput().getText());
       assertTrue(ScriptedServer.becomes(() -> server.requests().get(0).disconnectedAt != 0, 2000));
     }
@@ -177,7 +177,7 @@ class LastwordChatModelsTest {
 
   @Test
   void oneThatIsSilentIsLeftByAnotherThread() throws Exception {
-    try (ScriptedServer server = server(List.of(stream(Map.of("end", "stall"), text("Hel"))))) {
+    try (ScriptedServer server = server(List.of(stream(silence(), "Hel")))) {
       CountDownLatch begun = new CountDownLatch(1);
       Disposable subscription =
           model(server).stream(HI)
@@ -192,73 +192,6 @@ class LastwordChatModelsTest {
     OpenAIClient client = LastwordChatModels.client(server.baseUrl(), "k");
     clients.add(client);
     return LastwordChatModels.model(client, OpenAiChatOptions.builder().model("m").build());
-  }
-
-  private static ScriptedServer server(List<Map<String, Object>> exchanges) throws IOException {
-    return new ScriptedServer(exchanges, "event", Listening.YES);
-  }
-
-  private static Map<String, Object> text(String said) {
-    return Map.of("content", said);
-  }
-
-  private static Map<String, Object> call(String arguments) {
-    return Map.of(
-        "index",
-        0,
-        "id",
-        "call_1",
-        "type",
-        "function",
-        "function",
-        Map.of("name", "list", "arguments", arguments));
-  }
-
-  @SafeVarargs
-  private static Map<String, Object> stream(Object last, Map<String, Object>... deltas) {
-    return stream(last, "stop", deltas);
-  }
-
-  /** A stream of these deltas that ends as {@code last} says: {@code [DONE]}, or a step. */
-  @SafeVarargs
-  private static Map<String, Object> stream(
-      Object last, String finish, Map<String, Object>... deltas) {
-    List<Object> steps = new ArrayList<>();
-    for (Map<String, Object> delta : deltas) {
-      steps.add(chunk(delta, null));
-    }
-    if (last.equals("[DONE]")) {
-      steps.add(chunk(Map.of(), finish));
-      steps.add(Map.of("data", "[DONE]"));
-    } else {
-      steps.add(last);
-    }
-    return Map.of("status", 200, "steps", steps);
-  }
-
-  private static Map<String, Object> chunk(Map<String, Object> delta, String finish) {
-    Map<String, Object> choice = new LinkedHashMap<>();
-    choice.put("index", 0);
-    choice.put("delta", delta);
-    choice.put("finish_reason", finish);
-    return Map.of("data", Map.of("id", "chatcmpl-1", "model", "m", "choices", List.of(choice)));
-  }
-
-  private static Map<String, Object> answer(String text) {
-    Map<String, Object> message = Map.of("role", "assistant", "content", text);
-    Map<String, Object> choice = Map.of("index", 0, "message", message, "finish_reason", "stop");
-    return json(200, Map.of("id", "chatcmpl-1", "model", "m", "choices", List.of(choice)));
-  }
-
-  private static Map<String, Object> failure(int status, Object code, String message) {
-    return json(
-        status,
-        Map.of("error", Map.of("message", message, "type", "BadRequestError", "code", code)));
-  }
-
-  private static Map<String, Object> json(int status, Map<String, Object> body) {
-    return Map.of(
-        "status", status, "framing", "content-length", "steps", List.of(Map.of("json", body)));
   }
 
   /** What a subscriber was told, in order; texts that are empty are left out. */
