@@ -3,7 +3,7 @@ package io.lastword;
 import io.lastword.core.Json;
 import io.lastword.core.RetryBudget;
 import io.lastword.errors.LastwordException;
-import io.lastword.transport.Call;
+import io.lastword.transport.CallRules;
 import io.lastword.transport.Caller;
 import io.lastword.transport.Prepared;
 import io.lastword.transport.Transport;
@@ -49,8 +49,8 @@ public final class LastwordClient implements AutoCloseable {
     this.baseUrl = builder.checkedUrl();
     this.headers = builder.checkedHeaders();
     this.timeouts = builder.timeouts;
-    Call.Rules rules =
-        new Call.Rules(builder.retry, new RetryBudget(builder.retry.budget()), builder.profile);
+    CallRules rules =
+        new CallRules(builder.retry, new RetryBudget(builder.retry.budget()), builder.profile);
     this.caller = new Caller(new Transport(builder.sslContext, builder.proxy), baseUrl, rules);
   }
 

@@ -44,15 +44,18 @@ public final class Deadline {
     since = now;
   }
 
-  /** Content arrived. */
-  public void progress(long now) {
-    progressed = true;
-    since = now;
-  }
-
-  /** The caller kept the stream waiting so long; the server is not to blame. */
-  public void exclude(long nanos) {
-    since += nanos;
+  /**
+   * The caller waits for more of the stream, after so long elsewhere. Content that has come starts
+   * {@code idle} again. Else the caller's own time is not counted; that of reading what the server
+   * sends is, or a flood of comments would hold the timers up.
+   */
+  public void waits(StreamTracker tracker, long callersNanos, long now) {
+    if (tracker.takeProgress()) {
+      progressed = true;
+      since = now;
+    } else {
+      since += callersNanos;
+    }
   }
 
   /** The timer that fires next. */

@@ -119,14 +119,11 @@ public final class StreamTracker {
     return terminal;
   }
 
-  /** Whether content has come since {@link #resetProgress}. */
-  public boolean progressed() {
-    return progressed;
-  }
-
-  /** Whoever watches the idle timer has seen the progress. */
-  public void resetProgress() {
+  /** Whether content has come since this was asked the last time. */
+  boolean takeProgress() {
+    boolean came = progressed;
     progressed = false;
+    return came;
   }
 
   /** What each choice has said so far, by its index. */

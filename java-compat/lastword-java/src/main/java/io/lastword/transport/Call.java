@@ -3,12 +3,10 @@ package io.lastword.transport;
 import io.lastword.Attempt;
 import io.lastword.Codes;
 import io.lastword.Completed;
-import io.lastword.Profile;
-import io.lastword.RetryPolicy;
 import io.lastword.Timer;
 import io.lastword.core.Classifier;
 import io.lastword.core.Deadline;
-import io.lastword.core.RetryBudget;
+import io.lastword.core.ResponseHead;
 import io.lastword.core.RetryDecision;
 import io.lastword.core.StreamTracker;
 import io.lastword.core.StreamTracker.WireEnd;
@@ -32,29 +30,19 @@ import org.jspecify.annotations.Nullable;
  * One call over all its attempts: what was met, whether to go on, and the last word. Not for
  * several threads.
  */
-public final class Call {
-
-  /** What a call is to keep to. */
-  public record Rules(RetryPolicy policy, RetryBudget budget, @Nullable Profile profile) {}
+final class Call {
 
   /** One try. */
   interface Step<T extends @Nullable Object> {
     T run() throws Failure;
   }
 
-  /** The head of the answer at hand. */
-  record Answer(int status, Map<String, String> headers) {
-    boolean ok() {
-      return 200 <= status && status < 300;
-    }
-  }
-
   private final Prepared request;
   private final Guard guard;
-  private final Rules rules;
+  private final CallRules rules;
   private final List<Attempt> attempts = new ArrayList<>();
-  private StreamTracker tracker;
-  private @Nullable Answer answer;
+  private volatile StreamTracker tracker; // of the attempt at hand; others may ask what it says
+  private volatile @Nullable ResponseHead answer;
   private String server = ""; // host and port that the attempt at hand goes to
   private boolean delivered;
   private Instant startedAt = Instant.EPOCH;
@@ -63,7 +51,7 @@ public final class Call {
   private boolean noted = true; // whether the attempt at hand has been written down
 
   /** A call that has not begun. */
-  public Call(Prepared request, Guard guard, Rules rules) {
+  Call(Prepared request, Guard guard, CallRules rules) {
     this.request = request;
     this.guard = guard;
     this.rules = rules;
@@ -83,7 +71,7 @@ public final class Call {
   }
 
   /** The head that {@link Wire#send} has noted. */
-  Answer answer() {
+  ResponseHead answer() {
     return Objects.requireNonNull(answer, "no answer has come");
   }
 
@@ -91,7 +79,7 @@ public final class Call {
     server = url.getHost() + (url.getPort() < 0 ? "" : ":" + url.getPort());
   }
 
-  void answered(Answer head) {
+  void answered(ResponseHead head) {
     answer = head;
   }
 
@@ -124,7 +112,8 @@ public final class Call {
 
   /** The server's word on the request id, else ours. */
   String requestId() {
-    String theirs = answer == null ? null : Classifier.requestIdOf(answer.headers());
+    ResponseHead head = answer;
+    String theirs = head == null ? null : Classifier.requestIdOf(head.headers());
     return theirs != null ? theirs : request.requestId();
   }
 
@@ -133,23 +122,19 @@ public final class Call {
    * from it.
    */
   boolean refused() {
-    return answer != null && !answer.ok() && !guard.cancelled() && guard.fired() == null;
+    return !answer().ok() && !guard.cancelled() && guard.fired() == null;
   }
 
   /** The error that a whole answer is, null if it is none. */
-  @Nullable Failure refusal(Answer head, byte[] body) {
-    ErrorInfo info = Classifier.response(head.status(), head.headers(), body, Instant.now());
+  @Nullable Failure refusal(byte[] body) {
+    ErrorInfo info =
+        Classifier.response(answer().status(), answer().headers(), body, Instant.now());
     return info == null ? null : new Failure(info, null);
   }
 
   /** The error for an answer that cannot be read. */
   Failure malformed(String what, byte[] body) {
-    return new Failure(
-        Classifier.error(Codes.MALFORMED_RESPONSE, what)
-            .raw(Classifier.raw(body))
-            .status(answer == null ? null : (Integer) answer.status())
-            .build(),
-        null);
+    return new Failure(answer().malformed(what, body), null);
   }
 
   /** The error for a wait that this side ended. */
@@ -172,16 +157,16 @@ public final class Call {
     if (guard.cancelled() || guard.fired() != null) {
       return stopped();
     }
-    if (error instanceof ZipException) {
-      return malformed("the answer cannot be decoded (" + JdkErrors.text(error) + ")", new byte[0]);
+    ResponseHead head = answer;
+    if (head == null) {
+      return new Failure(JdkErrors.unanswered(error, server), error);
     }
-    ErrorInfo info =
-        answer == null
-            ? JdkErrors.unanswered(error, server)
-            : Objects.requireNonNull(
-                tracker.end(JdkErrors.wireEnd(error), false),
-                "only a clean end can complete an answer");
-    return new Failure(info, error);
+    if (error instanceof ZipException) {
+      return new Failure(head.malformed(JdkErrors.undecoded(error), new byte[0]), error);
+    }
+    ErrorInfo info = tracker.end(JdkErrors.wireEnd(error), false);
+    return new Failure(
+        Objects.requireNonNull(info, "only a clean end can complete an answer"), error);
   }
 
   /** The last word on a stream: null if it completed. */
@@ -225,11 +210,12 @@ public final class Call {
     if (failure == null) {
       rules.budget().refund(retry == null ? 0 : retry.cost());
     }
+    ResponseHead head = answer;
     attempts.add(
         new Attempt(
             attempts.size() + 1,
             failure == null ? null : failure.info().code(),
-            answer == null ? null : (Integer) answer.status(),
+            head == null ? null : (Integer) head.status(),
             failure == null ? "" : failure.info().message(),
             startedAt,
             Duration.ofNanos(System.nanoTime() - started),

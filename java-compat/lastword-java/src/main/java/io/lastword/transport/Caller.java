@@ -28,12 +28,12 @@ public final class Caller {
 
   private final Transport transport;
   private final String baseUrl;
-  private final Call.Rules rules;
+  private final CallRules rules;
   private final Set<Guard> running = ConcurrentHashMap.newKeySet();
   private volatile boolean closed;
 
   /** A caller of the server at {@code baseUrl}. */
-  public Caller(Transport transport, String baseUrl, Call.Rules rules) {
+  public Caller(Transport transport, String baseUrl, CallRules rules) {
     this.transport = transport;
     this.baseUrl = baseUrl;
     this.rules = rules;
@@ -195,17 +195,14 @@ public final class Caller {
   private @Nullable Object answer(Call call) throws Failure {
     Wire wire = new Wire(transport, baseUrl, call);
     byte[] body = wire.read(wire.send());
-    Call.Answer answer = call.answer();
-    Failure refusal = call.refusal(answer, body);
+    Failure refusal = call.refusal(body);
     if (refusal != null) {
       throw refusal;
     }
     try {
       return Json.parse(Classifier.text(body));
     } catch (Json.NotJsonException e) {
-      String type = answer.headers().getOrDefault("content-type", "no content type");
-      throw call.malformed(
-          "HTTP " + answer.status() + " with a body that is no JSON (" + type + ")", body);
+      throw new Failure(call.answer().noJson(body), null);
     }
   }
 

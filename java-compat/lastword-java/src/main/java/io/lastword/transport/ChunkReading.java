@@ -1,14 +1,8 @@
 package io.lastword.transport;
 
-import io.lastword.Codes;
-import io.lastword.core.Classifier;
-import io.lastword.core.ServerSentEvent;
-import io.lastword.core.SseDecoder;
-import io.lastword.core.StreamTracker;
+import io.lastword.core.ChunkDecoder;
 import io.lastword.core.StreamTracker.WireEnd;
 import java.io.IOException;
-import java.util.Collections;
-import java.util.Iterator;
 import java.util.Map;
 import org.jspecify.annotations.Nullable;
 
@@ -19,8 +13,7 @@ final class ChunkReading {
 
   private final Call call;
   private final Wire wire;
-  private SseDecoder decoder = new SseDecoder();
-  private Iterator<ServerSentEvent> events = Collections.emptyIterator();
+  private ChunkDecoder decoder;
   private @Nullable Exchange exchange;
   private long handed = System.nanoTime(); // when the caller last got something
   private long callersNanos; // what the caller took since the last wait
@@ -28,6 +21,7 @@ final class ChunkReading {
   ChunkReading(Call call, Wire wire) {
     this.call = call;
     this.wire = wire;
+    this.decoder = new ChunkDecoder(call.tracker());
   }
 
   /** Send the request and wait for the head of the answer, again if need be. */
@@ -74,30 +68,21 @@ final class ChunkReading {
   }
 
   private void begin() throws Failure {
-    decoder = new SseDecoder();
-    events = Collections.emptyIterator();
     Exchange begun = wire.send();
-    Call.Answer answer = call.answer();
-    if (!Wire.isStream(answer)) {
+    if (!call.answer().isStream()) {
       byte[] body = wire.read(begun);
-      Failure refusal = call.refusal(answer, body);
-      String type = answer.headers().getOrDefault("content-type", "");
-      String what =
-          "HTTP "
-              + answer.status()
-              + " with the content type '"
-              + type
-              + "' where text/event-stream was expected";
-      throw refusal != null ? refusal : call.malformed(what, body);
+      Failure refusal = call.refusal(body);
+      throw refusal != null ? refusal : new Failure(call.answer().noStream(body), null);
     }
+    decoder = new ChunkDecoder(call.tracker());
     exchange = begun;
   }
 
   private @Nullable Map<String, @Nullable Object> read() throws Failure {
     while (true) {
-      Map<String, @Nullable Object> chunk = take(call.tracker());
-      if (chunk != null) {
-        return chunk;
+      ChunkDecoder.Decoded decoded = decoder.next();
+      if (decoded != null) {
+        return decoded.chunk();
       }
       if (call.tracker().terminal()) {
         finish(false);
@@ -108,36 +93,8 @@ final class ChunkReading {
         finish(decoder.pending());
         return null;
       }
-      events = decoder.feed(piece).iterator();
+      decoder.feed(piece);
     }
-  }
-
-  /**
-   * The next chunk of the events at hand; null if they are used up or the terminal event was among
-   * them.
-   */
-  private @Nullable Map<String, @Nullable Object> take(StreamTracker tracker) {
-    while (events.hasNext()) {
-      Map<String, @Nullable Object> chunk;
-      synchronized (tracker) { // others may ask what has been said
-        chunk = tracker.accept(events.next());
-      }
-      if (chunk != null) {
-        return chunk;
-      }
-      if (tracker.terminal()) {
-        return null;
-      }
-    }
-    if (decoder.tooLarge()) {
-      String message =
-          "an event of the stream is larger than " + SseDecoder.MAX_EVENT_BYTES + " bytes";
-      tracker.reject(
-          Classifier.error(Codes.MALFORMED_RESPONSE, message)
-              .details(Map.of("max_event_bytes", SseDecoder.MAX_EVENT_BYTES))
-              .build());
-    }
-    return null;
   }
 
   private byte @Nullable [] receive() throws Failure {
@@ -145,7 +102,8 @@ final class ChunkReading {
     if (current == null) {
       throw call.cancelled("the stream was closed before it ended");
     }
-    watch();
+    call.guard().deadline().waits(call.tracker(), callersNanos, System.nanoTime());
+    callersNanos = 0;
     try {
       return current.read();
     } catch (Stopped e) {
@@ -155,20 +113,6 @@ final class ChunkReading {
       drop();
       throw call.broken(e);
     }
-  }
-
-  /**
-   * The idle timer starts again after content. The caller's own time is not counted; that of
-   * reading what the server sends is, or a flood of comments would hold the timers up.
-   */
-  private void watch() {
-    if (call.tracker().progressed()) {
-      call.tracker().resetProgress();
-      call.guard().deadline().progress(System.nanoTime());
-    } else {
-      call.guard().deadline().exclude(callersNanos);
-    }
-    callersNanos = 0;
   }
 
   /** The terminal event came, or the body ended as its framing says. */

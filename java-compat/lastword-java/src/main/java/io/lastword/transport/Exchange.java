@@ -6,8 +6,6 @@ import java.net.http.HttpRequest;
 import java.net.http.HttpResponse;
 import java.nio.ByteBuffer;
 import java.util.List;
-import java.util.Map;
-import java.util.TreeMap;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
 import java.util.concurrent.Flow;
@@ -108,16 +106,6 @@ final class Exchange {
       body.cancel();
       sending.cancel(true);
     }
-  }
-
-  /** By lower-case names; of a field that a proxy added once more, the first counts. */
-  static Map<String, String> headers(HttpResponse.ResponseInfo head) {
-    Map<String, String> headers = new TreeMap<>();
-    head.headers()
-        .map()
-        .forEach(
-            (name, values) -> headers.put(name.toLowerCase(java.util.Locale.ROOT), values.get(0)));
-    return headers;
   }
 
   private Signal next() throws Stopped {

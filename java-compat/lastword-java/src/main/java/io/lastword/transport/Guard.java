@@ -15,9 +15,7 @@ import org.jspecify.annotations.Nullable;
  * <p>All timers run in the waiting thread, so there is no timer thread. {@link #cancel} may be
  * called from any thread.
  */
-public final class Guard {
-
-  private static final Duration DRAIN = Duration.ofMillis(100);
+final class Guard {
 
   private final Deadline deadline;
   private final BlockingQueue<Signal> signals = new LinkedBlockingQueue<>();
@@ -29,7 +27,7 @@ public final class Guard {
   private boolean draining;
 
   /** The guard of a call with these timers. */
-  public Guard(Deadline deadline) {
+  Guard(Deadline deadline) {
     this.deadline = deadline;
   }
 
@@ -38,7 +36,7 @@ public final class Guard {
   }
 
   /** Whether the call was ended from this side. */
-  public boolean cancelled() {
+  boolean cancelled() {
     return cancelled;
   }
 
@@ -87,15 +85,10 @@ public final class Guard {
     drainUntil = now + Math.max(0, Math.min(atMost.toNanos(), deadline.left(now)));
   }
 
-  /** The same, as long as the rest of a body may take after its terminal event (STR-9). */
-  void drain() {
-    drain(DRAIN);
-  }
-
   /**
    * End the call: wake whoever waits, and close the connection so that the server sees it at once.
    */
-  public void cancel() {
+  void cancel() {
     cancelled = true;
     signals.add(new Signal.Woken());
     Exchange current = exchange;

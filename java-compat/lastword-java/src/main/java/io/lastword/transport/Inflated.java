@@ -72,6 +72,13 @@ final class Inflated {
   private final class Raw extends InputStream {
     private byte[] piece = new byte[0];
     private int at;
+    private boolean ended;
+
+    /** More may always come: gzip asks before it looks for a further member (RFC 1952 §2.2). */
+    @Override
+    public int available() {
+      return ended ? 0 : 1;
+    }
 
     @Override
     public int read() throws IOException {
@@ -89,6 +96,7 @@ final class Inflated {
           throw new Tunnelled(e);
         }
         if (next == null) {
+          ended = true;
           return -1;
         }
         piece = next;

@@ -11,7 +11,7 @@ import java.nio.channels.UnresolvedAddressException;
 import javax.net.ssl.SSLException;
 import org.jspecify.annotations.Nullable;
 
-/** The one place where what the JDK throws becomes the contract's words. */
+/** What the JDK's HTTP client throws, in the contract's words. */
 public final class JdkErrors {
 
   private JdkErrors() {}
@@ -49,7 +49,12 @@ public final class JdkErrors {
             : "the connection to " + server + " broke before an answer came (" + text + ")");
   }
 
-  static String text(IOException error) {
+  /** What is wrong with a body that does not unpack. */
+  static String undecoded(IOException error) {
+    return "the answer cannot be decoded (" + text(error) + ")";
+  }
+
+  private static String text(IOException error) {
     return error.getMessage() == null ? error.getClass().getSimpleName() : error.getMessage();
   }
 

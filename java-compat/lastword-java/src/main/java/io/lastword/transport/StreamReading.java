@@ -27,7 +27,7 @@ public final class StreamReading {
   private volatile @Nullable Outcome outcome;
 
   /** A stream that has not been opened; {@code onEnd} is run once it has its outcome. */
-  public StreamReading(Transport transport, String baseUrl, Call call, Runnable onEnd) {
+  StreamReading(Transport transport, String baseUrl, Call call, Runnable onEnd) {
     this.call = call;
     this.chunks = new ChunkReading(call, new Wire(transport, baseUrl, call));
     this.onEnd = onEnd;

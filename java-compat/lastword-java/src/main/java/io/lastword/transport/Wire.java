@@ -2,6 +2,8 @@ package io.lastword.transport;
 
 import io.lastword.Codes;
 import io.lastword.core.Classifier;
+import io.lastword.core.Limits;
+import io.lastword.core.ResponseHead;
 import java.io.ByteArrayOutputStream;
 import java.io.IOException;
 import java.io.UncheckedIOException;
@@ -10,7 +12,6 @@ import java.net.URISyntaxException;
 import java.net.http.HttpClient;
 import java.net.http.HttpRequest;
 import java.net.http.HttpResponse;
-import java.time.Duration;
 import java.util.Arrays;
 import java.util.HashMap;
 import java.util.List;
@@ -20,17 +21,10 @@ import java.util.Set;
 import java.util.concurrent.RejectedExecutionException;
 import org.jspecify.annotations.Nullable;
 
-/** One attempt's exchange: send, follow 307 and 308, read. */
+/** The exchanges of a call, one attempt after the other: send, follow 307 and 308, read. */
 final class Wire {
 
-  /** How large an answer that is no stream may be, in bytes. */
-  static final int MAX_ANSWER = 256 * 1024 * 1024;
-
-  private static final int MAX_ERROR_BODY = 1 << 20;
-  private static final int MAX_DRAIN = 64 * 1024;
   private static final int MAX_REDIRECTS = 5;
-  // Its status is known, and the body only explains it.
-  private static final Duration REFUSAL = Duration.ofSeconds(3);
   private static final Set<String> DECODED = Set.of("gzip", "x-gzip", "deflate");
   private static final Set<String> OF_THE_BYTES = Set.of("content-encoding", "content-length");
   private static final Set<String> FOR_ANYBODY =
@@ -71,16 +65,13 @@ final class Wire {
       }
       URI target = target(url, head);
       if (target == null) {
-        Map<String, String> fields = Exchange.headers(head);
-        List<String> encodings = encodings(fields);
-        call.answered(new Call.Answer(head.statusCode(), fields));
-        decode(exchange, encodings);
+        answered(exchange, head);
         return exchange;
       }
       exchange.close();
       if (!sameOrigin(target, url)) {
-        headers =
-            new HashMap<>(headers); // whatever is a key is for the server that the caller named
+        // whatever is a key is for the server that the caller named
+        headers = new HashMap<>(headers);
         headers.keySet().retainAll(FOR_ANYBODY);
       }
       url = target;
@@ -95,25 +86,24 @@ final class Wire {
   }
 
   /** One layer of compression is undone; of a refusal, which its status has said, what can be. */
-  private void decode(Exchange exchange, List<String> encodings) throws Failure {
-    Call.Answer answer = call.answer();
-    if (encodings.size() == 1 && DECODED.contains(encodings.get(0))) {
-      exchange.inflate(encodings.get(0), !answer.ok());
-      answer.headers().keySet().removeAll(OF_THE_BYTES);
-    } else if (!encodings.isEmpty() && answer.ok()) {
+  private void answered(Exchange exchange, HttpResponse.ResponseInfo info) throws Failure {
+    ResponseHead head = ResponseHead.of(info.statusCode(), info.headers().map());
+    String given = head.headers().getOrDefault("content-encoding", "").toLowerCase(Locale.ROOT);
+    List<String> layers =
+        Arrays.stream(given.split(","))
+            .map(String::strip)
+            .filter(each -> !each.isEmpty() && !each.equals("identity"))
+            .toList();
+    boolean decoded = layers.size() == 1 && DECODED.contains(layers.get(0));
+    if (decoded) {
+      exchange.inflate(layers.get(0), !head.ok());
+    }
+    call.answered(decoded ? head.without(OF_THE_BYTES) : head);
+    if (!decoded && !layers.isEmpty() && head.ok()) {
       letGo(exchange);
-      String given = String.join(", ", encodings);
       throw call.malformed(
           "the answer is encoded as " + given + ", which nobody asked for", new byte[0]);
     }
-  }
-
-  private static List<String> encodings(Map<String, String> fields) {
-    String given = fields.getOrDefault("content-encoding", "").toLowerCase(Locale.ROOT);
-    return Arrays.stream(given.split(","))
-        .map(String::strip)
-        .filter(each -> !each.isEmpty() && !each.equals("identity"))
-        .toList();
   }
 
   private Exchange begin(URI url, Map<String, String> headers) throws Failure {
@@ -134,12 +124,11 @@ final class Wire {
 
   /** Read the body, and let the connection go. */
   byte[] read(Exchange exchange) throws Failure {
-    Call.Answer answer = call.answer();
-    boolean success = answer.ok() && !call.request().stream();
-    int limit = success ? MAX_ANSWER : MAX_ERROR_BODY;
+    boolean success = call.answer().ok() && !call.request().stream();
+    int limit = success ? Limits.ANSWER : Limits.REFUSAL;
     boolean refused = call.refused();
     if (refused) {
-      call.guard().drain(REFUSAL);
+      call.guard().drain(Limits.REFUSAL_TIME);
     }
     ByteArrayOutputStream body = new ByteArrayOutputStream();
     try {
@@ -158,8 +147,8 @@ final class Wire {
     } finally {
       letGo(exchange);
     }
-    if (body.size() > MAX_ANSWER) {
-      throw call.malformed("the answer is larger than " + MAX_ANSWER + " bytes", new byte[0]);
+    if (body.size() > Limits.ANSWER) {
+      throw call.malformed("the answer is larger than " + Limits.ANSWER + " bytes", new byte[0]);
     }
     return body.toByteArray();
   }
@@ -168,11 +157,11 @@ final class Wire {
    * Read what follows the terminal event, within limits, so that the connection can be used again.
    */
   void drain(Exchange exchange) {
-    call.guard().drain();
+    call.guard().drain(Limits.DRAIN_TIME);
     int size = 0;
     try {
       byte[] piece;
-      while (size <= MAX_DRAIN && (piece = exchange.read()) != null) {
+      while (size <= Limits.DRAIN && (piece = exchange.read()) != null) {
         size += piece.length;
       }
     } catch (Stopped | IOException e) {
@@ -186,23 +175,6 @@ final class Wire {
   void letGo(Exchange exchange) {
     call.guard().release();
     exchange.close();
-  }
-
-  /**
-   * Whether the answer at hand is a stream of events; if not, its body is an error or cannot be
-   * read.
-   */
-  static boolean isStream(Call.Answer answer) {
-    String type =
-        answer
-            .headers()
-            .getOrDefault("content-type", "")
-            .split("[;,]", 2)[0]
-            .strip()
-            .toLowerCase(Locale.ROOT);
-    return answer.ok()
-        && (type.isEmpty()
-            || type.equals("text/event-stream")); // a missing type claims nothing else
   }
 
   private HttpRequest request(URI url, Map<String, String> headers) throws Failure {

@@ -1,5 +1,7 @@
 package io.lastword.openai;
 
+import com.openai.core.RequestOptions;
+import com.openai.core.Timeout;
 import com.openai.core.http.HttpMethod;
 import com.openai.core.http.HttpRequest;
 import com.openai.core.http.HttpRequestBody;
@@ -9,12 +11,14 @@ import java.io.ByteArrayOutputStream;
 import java.nio.charset.StandardCharsets;
 import java.util.List;
 import java.util.Map;
+import java.util.UUID;
 import org.jspecify.annotations.Nullable;
 
 /**
  * What a request asks for, as far as the completeness of its answer goes.
  *
- * @param request with an {@code x-request-id}, ours where the caller gave none (HDR-1)
+ * @param request with its id, ours where the caller gave none, its attempt and its time (HDR-1 to
+ *     HDR-3)
  * @param generates whether the answer has choices: chat completions and completions
  * @param lists whether it is the list of models; nothing else that succeeds is looked at
  * @param choices how many
@@ -29,20 +33,28 @@ record Asked(
     int choices,
     int attempt) {
 
-  static Asked of(HttpRequest request) {
-    String id = first(request, "x-request-id");
+  static Asked of(HttpRequest given, RequestOptions options) {
+    HttpRequest.Builder builder = given.toBuilder();
+    String id = first(given, "x-request-id");
     if (id == null) {
-      id = java.util.UUID.randomUUID().toString();
-      request = request.toBuilder().putHeader("x-request-id", id).build();
+      id = UUID.randomUUID().toString();
+      builder.putHeader("x-request-id", id);
     }
+    int attempt = attemptOf(given);
+    builder.replaceHeaders("x-request-attempt", String.valueOf(attempt));
+    Timeout limits = options.getTimeout();
+    if (limits != null && !limits.request().isZero()) { // zero is none
+      String millis = String.valueOf(Math.max(1, limits.request().toMillis()));
+      builder.replaceHeaders("request-timeout-ms", millis);
+    }
+    HttpRequest request = builder.build();
     List<String> path = request.pathSegments();
     String last = path.isEmpty() ? "" : path.get(path.size() - 1);
     boolean generates = request.method() == HttpMethod.POST && last.equals("completions");
     boolean lists = request.method() == HttpMethod.GET && last.equals("models");
     Map<String, @Nullable Object> body = generates ? body(request.body()) : Map.of();
     boolean stream = Boolean.TRUE.equals(body.get("stream"));
-    return new Asked(
-        request, id, generates, lists, stream, Choices.expected(body), attemptOf(request));
+    return new Asked(request, id, generates, lists, stream, Choices.expected(body), attempt);
   }
 
   /** openai-java's own count, 1 for the first. */

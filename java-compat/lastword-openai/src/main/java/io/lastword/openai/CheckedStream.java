@@ -2,13 +2,13 @@ package io.lastword.openai;
 
 import com.openai.core.http.HttpResponse;
 import io.lastword.Codes;
-import io.lastword.OutcomeName;
 import io.lastword.Timeouts;
+import io.lastword.core.ChunkDecoder;
 import io.lastword.core.Classifier;
 import io.lastword.core.Deadline;
 import io.lastword.core.Json;
+import io.lastword.core.ResponseHead;
 import io.lastword.core.ServerSentEvent;
-import io.lastword.core.SseDecoder;
 import io.lastword.core.StreamTracker;
 import io.lastword.core.StreamTracker.WireEnd;
 import io.lastword.errors.ErrorInfo;
@@ -16,8 +16,6 @@ import io.lastword.errors.LastwordException;
 import io.lastword.transport.JdkErrors;
 import java.io.InputStream;
 import java.nio.charset.StandardCharsets;
-import java.util.Collections;
-import java.util.Iterator;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -32,12 +30,11 @@ final class CheckedStream extends InputStream {
   private static final byte[] DONE = "data: [DONE]\n\n".getBytes(StandardCharsets.UTF_8);
 
   private final StreamTracker tracker;
+  private final ChunkDecoder decoder;
   private final Timeouts timeouts;
   private final String requestId;
   private final Pump pump;
-  private final SseDecoder decoder = new SseDecoder();
   private final Deadline deadline;
-  private Iterator<ServerSentEvent> events = Collections.emptyIterator();
   private byte[] ready = new byte[0];
   private int at;
   private boolean over;
@@ -47,16 +44,12 @@ final class CheckedStream extends InputStream {
   private long callersNanos;
 
   CheckedStream(
-      HttpResponse upstream,
-      StreamTracker tracker,
-      Timeouts timeouts,
-      String requestId,
-      Map<String, String> headers,
-      long began) {
-    this.tracker = tracker;
+      Asked asked, HttpResponse upstream, ResponseHead head, Timeouts timeouts, long began) {
+    this.tracker = new StreamTracker(asked.choices(), null);
+    this.decoder = new ChunkDecoder(tracker);
     this.timeouts = timeouts.withConnect(null).withTotal(null);
-    String theirs = Classifier.requestIdOf(headers);
-    this.requestId = theirs != null ? theirs : requestId;
+    String theirs = Classifier.requestIdOf(head.headers());
+    this.requestId = theirs != null ? theirs : asked.requestId();
     this.deadline = new Deadline(this.timeouts, true, began);
     this.pump = new Pump(upstream);
   }
@@ -109,40 +102,22 @@ final class CheckedStream extends InputStream {
    * Put the next chunk into {@code ready}, or {@code [DONE]}, or a failure into {@code failure}.
    */
   private void fill() {
-    while (true) {
-      while (events.hasNext()) {
-        ServerSentEvent event = events.next();
-        Map<String, @Nullable Object> chunk = tracker.accept(event);
-        if (chunk != null) {
-          hand(chunk, event);
-          return;
-        }
-        if (tracker.terminal()) {
-          end(WireEnd.COMPLETE, false);
-          return;
-        }
+    do {
+      ChunkDecoder.Decoded decoded = decoder.next();
+      if (decoded != null) {
+        hand(decoded.chunk(), decoded.event());
+        return;
       }
-      if (decoder.tooLarge()) {
-        tracker.reject(
-            Classifier.error(Codes.MALFORMED_RESPONSE, "an event of the stream is too large")
-                .build());
+      if (tracker.terminal()) {
         end(WireEnd.COMPLETE, false);
         return;
       }
-      if (!receive()) {
-        return;
-      }
-    }
+    } while (receive());
   }
 
   /** Wait for more; false if the stream has ended with that. */
   private boolean receive() {
-    if (tracker.progressed()) {
-      tracker.resetProgress();
-      deadline.progress(System.nanoTime());
-    } else {
-      deadline.exclude(callersNanos);
-    }
+    deadline.waits(tracker, callersNanos, System.nanoTime());
     callersNanos = 0;
     Deadline.Next next = deadline.next(System.nanoTime());
     Pump.Piece piece;
@@ -150,28 +125,35 @@ final class CheckedStream extends InputStream {
       piece = next.nanos() <= 0 ? null : pump.next(next.nanos());
     } catch (InterruptedException e) {
       Thread.currentThread().interrupt();
-      fail(
-          Classifier.error(Codes.CANCELLED, "the thread that waited for the answer was interrupted")
-              .build());
+      cancelled("the thread that waited for the answer was interrupted");
       return false;
     }
     if (closed) {
-      fail(Classifier.error(Codes.CANCELLED, "the stream was closed before it ended").build());
+      cancelled("the stream was closed before it ended");
     } else if (piece == null) {
       fail(Deadline.fired(next.timer(), timeouts));
-    } else if (piece.broken() != null
-        && piece.broken().getCause() instanceof LastwordException known
-        && known.outcome() != OutcomeName.INCOMPLETE) {
-      fail(known.info()); // a timer of the transport, say
     } else if (piece.broken() != null) {
-      end(JdkErrors.wireEnd(piece.broken()), false);
+      broken(piece.broken());
     } else if (piece.end()) {
       end(WireEnd.COMPLETE, decoder.pending());
     } else {
-      events = decoder.feed(piece.bytes()).iterator();
+      decoder.feed(piece.bytes());
       return true;
     }
     return false;
+  }
+
+  private void broken(Throwable error) {
+    ErrorInfo known = LastwordErrors.ofBody(error);
+    if (known != null) {
+      fail(known);
+    } else {
+      end(JdkErrors.wireEnd(error), false);
+    }
+  }
+
+  private void cancelled(String why) {
+    fail(Classifier.error(Codes.CANCELLED, why).build());
   }
 
   private void hand(Map<String, @Nullable Object> chunk, ServerSentEvent event) {

@@ -13,7 +13,7 @@ import io.lastword.RetryPolicy;
 import io.lastword.Timeouts;
 import io.lastword.core.RetryBudget;
 import io.lastword.errors.LastwordException;
-import io.lastword.transport.Call;
+import io.lastword.transport.CallRules;
 import io.lastword.transport.Caller;
 import io.lastword.transport.Prepared;
 import io.lastword.transport.RawAnswer;
@@ -40,7 +40,7 @@ final class JdkHttpClient implements HttpClient {
       new Caller(
           new Transport(null, null),
           "",
-          new Call.Rules(RetryPolicy.never(), new RetryBudget(null), null));
+          new CallRules(RetryPolicy.never(), new RetryBudget(null), null));
 
   @Override
   public HttpResponse execute(HttpRequest request, RequestOptions options) {
@@ -62,10 +62,13 @@ final class JdkHttpClient implements HttpClient {
    * thrown.
    */
   static RuntimeException thrown(LastwordException error) {
-    boolean again = CONNECT_CODES.contains(error.code());
-    return again
+    return mayBeRetried(error)
         ? new OpenAIIoException("Request failed", error)
         : new LastwordOpenAIException(error);
+  }
+
+  static boolean mayBeRetried(LastwordException error) {
+    return CONNECT_CODES.contains(error.code());
   }
 
   private static HttpResponse answer(RawAnswer answer) {

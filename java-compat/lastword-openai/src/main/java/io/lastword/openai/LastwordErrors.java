@@ -1,12 +1,12 @@
 package io.lastword.openai;
 
-import com.openai.core.http.Headers;
 import com.openai.errors.OpenAIIoException;
 import com.openai.errors.OpenAIServiceException;
 import io.lastword.Codes;
 import io.lastword.Partial;
 import io.lastword.core.Classifier;
 import io.lastword.core.Json;
+import io.lastword.core.ResponseHead;
 import io.lastword.errors.ErrorInfo;
 import io.lastword.errors.LastwordException;
 import java.io.InterruptedIOException;
@@ -14,10 +14,9 @@ import java.net.SocketTimeoutException;
 import java.nio.charset.StandardCharsets;
 import java.time.Instant;
 import java.util.List;
-import java.util.Locale;
 import java.util.Map;
 import java.util.Optional;
-import java.util.TreeMap;
+import org.jspecify.annotations.Nullable;
 
 /** The contract's exception for what openai-java threw. */
 public final class LastwordErrors {
@@ -46,38 +45,53 @@ public final class LastwordErrors {
   }
 
   private static ErrorInfo refused(OpenAIServiceException error) {
-    Map<String, String> headers = new TreeMap<>();
-    Headers given = error.headers();
-    for (String name : given.names()) {
-      headers.put(name.toLowerCase(Locale.ROOT), given.values(name).get(0));
-    }
+    ResponseHead head = Answer.head(error.statusCode(), error.headers());
     String body;
     try {
       body = Json.write(Map.of("error", error.body().convert(Object.class)));
     } catch (Json.NotJsonException | RuntimeException e) { // a body that is none: its status speaks
       body = "";
     }
-    int status = error.statusCode();
-    ErrorInfo info =
-        Classifier.response(status, headers, body.getBytes(StandardCharsets.UTF_8), Instant.now());
+    byte[] bytes = body.getBytes(StandardCharsets.UTF_8);
+    ErrorInfo info = Classifier.response(head.status(), head.headers(), bytes, Instant.now());
     return info != null
         ? info
         : Classifier.error(Codes.INTERNAL_SERVER_ERROR, String.valueOf(error.getMessage())).build();
   }
 
+  /**
+   * Why a body broke off, where that was not the connection: a timer of the transport, or what
+   * cannot be decoded. Null if it was.
+   */
+  static @Nullable ErrorInfo ofBody(@Nullable Throwable broken) {
+    for (Throwable each = broken; each != null; each = each.getCause()) {
+      if (each instanceof LastwordException known) {
+        return known.code().equals(Codes.STREAM_INCOMPLETE) ? null : known.info();
+      }
+      if (each instanceof InterruptedIOException late) {
+        return late(late);
+      }
+    }
+    return null;
+  }
+
   private static ErrorInfo failed(OpenAIIoException error) {
     Throwable cause = error.getCause();
+    if (cause instanceof InterruptedIOException late) {
+      return late(late);
+    }
     String said = String.valueOf(cause == null ? error.getMessage() : cause.getMessage());
-    if (cause instanceof SocketTimeoutException && said.contains("onnect")) {
-      return Classifier.error(
-              Codes.CONNECT_TIMEOUT, "no connection within the limit (" + said + ")")
-          .build();
-    }
-    if (cause instanceof InterruptedIOException) {
-      return Classifier.error(Codes.DEADLINE_EXCEEDED, "no answer within the limit (" + said + ")")
-          .build();
-    }
     return Classifier.error(Codes.CONNECTION_FAILED, "the connection failed (" + said + ")")
+        .build();
+  }
+
+  /** A timer of the HTTP client, as OkHttp tells of it. */
+  private static ErrorInfo late(InterruptedIOException error) {
+    String said = String.valueOf(error.getMessage());
+    boolean connecting = error instanceof SocketTimeoutException && said.contains("onnect");
+    return Classifier.error(
+            connecting ? Codes.CONNECT_TIMEOUT : Codes.DEADLINE_EXCEEDED,
+            (connecting ? "no connection" : "no whole answer") + " within the limit (" + said + ")")
         .build();
   }
 

@@ -30,10 +30,13 @@ import org.jspecify.annotations.Nullable;
  * blocks keep working:
  *
  * <ul>
- *   <li>Whatever goes wrong before anything has been handed over becomes an error response, so
- *       openai-java throws the class that it has for its status; {@code code()} is the contract's,
- *       a string, whatever the server's dialect. An answer of 200 that is an error, or that is not
- *       whole, comes as the status that the contract has for its code, or as 502.
+ *   <li>An answer that is wrong before anything of it has been handed over becomes an error
+ *       response, so openai-java throws the class that it has for its status; {@code code()} is the
+ *       contract's, a string, whatever the server's dialect. An answer of 200 that is an error, or
+ *       that is not whole, comes as the status that the contract has for its code, or as 502.
+ *   <li>Where no answer came, openai-java has its own {@code OpenAIIoException}, after which it
+ *       tries again; but not where a timer has fired or somebody has stopped the call, which is a
+ *       {@link LastwordOpenAIException}.
  *   <li>openai-java keeps the loop of retries ({@code maxRetries}), and the contract decides: each
  *       error carries {@code x-should-retry}, and {@code retry-after-ms} where the server gave a
  *       hint that can be obeyed.
@@ -47,11 +50,11 @@ import org.jspecify.annotations.Nullable;
 public final class LastwordHttpClient implements HttpClient {
 
   private final HttpClient delegate;
-  private final Checking checking;
+  private final AnswerCheck check;
 
   private LastwordHttpClient(HttpClient delegate, Timeouts timeouts) {
     this.delegate = delegate;
-    this.checking = new Checking(timeouts);
+    this.check = new AnswerCheck(timeouts);
   }
 
   /**
@@ -68,9 +71,11 @@ public final class LastwordHttpClient implements HttpClient {
   }
 
   /**
-   * Around a client that you have already, for its proxies and certificates, say. A stream that is
-   * closed while another thread waits for it leaves that thread at once; when the socket closes is
-   * up to {@code delegate}, and OkHttp waits for the server's next byte.
+   * Around a client that you have already, for its proxies and certificates, say.
+   *
+   * <p>Every call goes through its {@code executeAsync}, whose waits can be ended; OkHttp runs 64
+   * of those at a time unless its {@code Dispatcher} is told otherwise. A stream that is left keeps
+   * its socket until {@code delegate} lets it go, with OkHttp until the server's next byte.
    */
   public static LastwordHttpClient around(HttpClient delegate) {
     return around(delegate, Timeouts.defaults());
@@ -89,23 +94,22 @@ public final class LastwordHttpClient implements HttpClient {
 
   @Override
   public HttpResponse execute(HttpRequest request, RequestOptions options) {
-    Asked asked = Asked.of(request);
+    Asked asked = Asked.of(request, options);
     long began = System.nanoTime();
     // Not execute: what waits there cannot be woken.
     CompletableFuture<HttpResponse> answer = delegate.executeAsync(asked.request(), options);
-    Duration patience = checking.patience(asked);
+    Duration patience = check.patience(asked);
     try {
       HttpResponse response =
           patience == null ? answer.get() : answer.get(patience.toNanos(), TimeUnit.NANOSECONDS);
-      return checking.check(asked, response, began);
+      return check.check(asked, response, began);
     } catch (TimeoutException e) {
       abandon(answer);
-      return checking.silent(asked);
+      return check.silent(asked);
     } catch (InterruptedException e) {
       abandon(answer);
       Thread.currentThread().interrupt();
-      throw new LastwordOpenAIException(
-          Checking.cancelled("the thread that waited for the answer was interrupted", asked));
+      throw AnswerCheck.interrupted(asked);
     } catch (ExecutionException e) {
       throw thrown(e.getCause());
     }
@@ -113,7 +117,7 @@ public final class LastwordHttpClient implements HttpClient {
 
   @Override
   public CompletableFuture<HttpResponse> executeAsync(HttpRequest request, RequestOptions options) {
-    Asked asked = Asked.of(request);
+    Asked asked = Asked.of(request, options);
     long began = System.nanoTime();
     CompletableFuture<HttpResponse> answer = delegate.executeAsync(asked.request(), options);
     CompletableFuture<HttpResponse> checked = new CompletableFuture<>();
@@ -124,7 +128,7 @@ public final class LastwordHttpClient implements HttpClient {
             HttpResponse good =
                 error != null
                     ? unreached(asked, thrown(error))
-                    : checking.check(asked, response, began);
+                    : check.check(asked, response, began);
             if (!checked.complete(good)) {
               good.close();
             }
@@ -132,10 +136,10 @@ public final class LastwordHttpClient implements HttpClient {
             checked.completeExceptionally(e);
           }
         },
-        checking);
+        DaemonThreads.CHECK);
     checked.whenComplete(
         (response, error) -> answer.cancel(true)); // which does nothing once it is there
-    Duration patience = checking.patience(asked);
+    Duration patience = check.patience(asked);
     if (patience != null) {
       // Not delayedExecutor: it would keep the request until then.
       CompletableFuture<HttpResponse> timer = new CompletableFuture<HttpResponse>();
@@ -143,7 +147,7 @@ public final class LastwordHttpClient implements HttpClient {
       timer.whenComplete(
           (none, late) -> {
             if (late instanceof TimeoutException && !answer.isDone()) {
-              checked.complete(checking.silent(asked));
+              checked.complete(check.silent(asked));
             }
           });
       answer.whenComplete((response, error) -> timer.cancel(false));
@@ -162,16 +166,24 @@ public final class LastwordHttpClient implements HttpClient {
     if (!(thrown instanceof OpenAIIoException)) {
       throw thrown;
     }
-    return checking.refused(asked, LastwordErrors.of(thrown).orElseThrow(() -> thrown).info());
+    return check.refused(asked, LastwordErrors.of(thrown).orElseThrow(() -> thrown).info());
   }
 
+  /**
+   * A timer that fired is no {@link OpenAIIoException}, after which openai-java would try again.
+   */
   private static RuntimeException thrown(@Nullable Throwable error) {
     Throwable cause =
         error instanceof CompletionException && error.getCause() != null ? error.getCause() : error;
-    if (cause instanceof LastwordException e) {
-      return JdkHttpClient.thrown(e);
+    if (cause instanceof LastwordException known) {
+      return JdkHttpClient.thrown(known);
     }
-    return cause instanceof RuntimeException e ? e : new OpenAIIoException("Request failed", cause);
+    RuntimeException given =
+        cause instanceof RuntimeException e ? e : new OpenAIIoException("Request failed", cause);
+    return LastwordErrors.of(given)
+        .filter(known -> !JdkHttpClient.mayBeRetried(known))
+        .<RuntimeException>map(LastwordOpenAIException::new)
+        .orElse(given);
   }
 
   @Override

@@ -1,7 +1,8 @@
 package io.lastword.openai;
 
 import com.openai.core.http.HttpResponse;
-import java.io.IOException;
+import io.lastword.core.Limits;
+import java.io.ByteArrayOutputStream;
 import java.io.InputStream;
 import java.util.Arrays;
 import java.util.concurrent.ArrayBlockingQueue;
@@ -11,19 +12,21 @@ import org.jspecify.annotations.Nullable;
 
 /**
  * Reads a body on a daemon thread, so that whoever waits for a piece can be woken by time, or by
- * another thread.
+ * another thread. One thread takes the pieces; any may close it.
  */
 final class Pump {
 
   /** A piece of the body, its end, or how it broke. */
-  record Piece(byte[] bytes, boolean end, @Nullable IOException broken) {}
+  record Piece(byte[] bytes, boolean end, @Nullable Throwable broken) {}
+
+  /** What came of a body, and how it broke if it did; late: there was no time for its end. */
+  record Whole(byte[] bytes, @Nullable Throwable broken, boolean late) {}
 
   private static final int SIZE = 16 * 1024;
-  private static final int MAX_DRAIN = 64 * 1024;
-  private static final long DRAIN_MILLIS = 100; // STR-9
+  private static final Piece END = new Piece(new byte[0], true, null);
 
-  private final BlockingQueue<Piece> pieces =
-      new ArrayBlockingQueue<>(4); // the server is not read faster than the caller reads
+  // the server is not read faster than the caller reads
+  private final BlockingQueue<Piece> pieces = new ArrayBlockingQueue<>(4);
   private final HttpResponse response;
   private final InputStream body;
   private volatile boolean closed;
@@ -32,9 +35,7 @@ final class Pump {
   Pump(HttpResponse response) {
     this.response = response;
     this.body = response.body();
-    Thread thread = new Thread(this::run, "lastword-openai-stream");
-    thread.setDaemon(true);
-    thread.start();
+    DaemonThreads.READ.execute(this::run);
   }
 
   /** The next piece; null after so many nanoseconds without one, or once it is closed. */
@@ -44,23 +45,36 @@ final class Pump {
     return closed ? null : piece;
   }
 
+  /** All of it, or the first {@code limit} bytes and a little more, in so many nanoseconds. */
+  Whole all(int limit, long nanos) throws InterruptedException {
+    ByteArrayOutputStream bytes = new ByteArrayOutputStream();
+    long began = System.nanoTime();
+    try {
+      while (bytes.size() <= limit) {
+        Piece piece = next(nanos - (System.nanoTime() - began));
+        if (piece == null || piece.end()) {
+          return new Whole(
+              bytes.toByteArray(), piece == null ? null : piece.broken(), piece == null);
+        }
+        bytes.writeBytes(piece.bytes());
+      }
+      return new Whole(bytes.toByteArray(), null, false);
+    } finally {
+      close();
+    }
+  }
+
   /**
    * What follows the terminal event is read, within limits, so that the connection can be used
-   * again.
+   * again (STR-9).
    */
   void drain() {
-    long until = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(DRAIN_MILLIS);
-    int size = 0;
-    try {
-      while (size <= MAX_DRAIN && !ended) {
-        Piece piece = next(until - System.nanoTime());
-        if (piece == null) {
-          break;
-        }
-        size += piece.bytes().length;
+    if (!ended) {
+      try {
+        all(Limits.DRAIN, Limits.DRAIN_TIME.toNanos());
+      } catch (InterruptedException e) {
+        Thread.currentThread().interrupt();
       }
-    } catch (InterruptedException e) {
-      Thread.currentThread().interrupt();
     }
     close();
   }
@@ -72,33 +86,29 @@ final class Pump {
   void close() {
     closed = true;
     pieces.clear();
-    pieces.offer(new Piece(new byte[0], true, null));
+    pieces.offer(END);
     if (body instanceof RawBody) {
       response.close();
     }
   }
 
   private void run() {
-    byte[] buffer = new byte[SIZE];
-    try (response) {
-      for (int size = body.read(buffer); size >= 0 && !closed; size = body.read(buffer)) {
-        put(new Piece(Arrays.copyOf(buffer, size), false, null));
-      }
-      put(new Piece(new byte[0], true, null));
-    } catch (IOException e) {
-      put(new Piece(new byte[0], true, e));
-    } catch (RuntimeException e) { // a client that ends a body in its own way
-      put(new Piece(new byte[0], true, new IOException(e)));
+    try {
+      pieces.put(pour());
+    } catch (InterruptedException e) { // by nobody
+      Thread.currentThread().interrupt();
     }
   }
 
-  private void put(Piece piece) {
-    try {
-      while (!closed && !pieces.offer(piece, 100, TimeUnit.MILLISECONDS)) {
-        // the caller takes its time
+  private Piece pour() {
+    byte[] buffer = new byte[SIZE];
+    try (response) {
+      for (int size = body.read(buffer); size >= 0 && !closed; size = body.read(buffer)) {
+        pieces.put(new Piece(Arrays.copyOf(buffer, size), false, null));
       }
-    } catch (InterruptedException e) {
-      Thread.currentThread().interrupt();
+      return END;
+    } catch (Throwable e) { // whatever it is, somebody waits to hear of it
+      return new Piece(new byte[0], true, e);
     }
   }
 }
