@@ -10,7 +10,7 @@ DEMO_VENV := $(if $(wildcard .venv/.complete.json),.venv,.venv-demo)
 DEV_PARTS := --extra sidecar --extra otel --extra conformance --group test --group lint
 DEMO_PARTS := $(if $(filter .venv,$(DEMO_VENV)),$(DEV_PARTS),--extra sidecar --extra conformance)
 # Half of the tests' time is waiting, so they run side by side; those that measure short times have a round with nothing heavy beside them.
-SPREAD := --numprocesses 3 --dist loadfile --no-loadscope-reorder
+SPREAD := --dist loadfile --no-loadscope-reorder --numprocesses
 SHORT := tests/sdk tests/conformance/test_lastword.py
 FIND_PYTHON = python=$$(scripts/environment/find_python) || exit 1
 
@@ -42,8 +42,8 @@ unit: venv ## all tests that need no vLLM, and the coverage gate of the pure cor
 	@$(PY) -m coverage erase
 	$(PY) -m coverage run -m pytest tests/unit
 	$(PY) -m coverage report
-	$(PY) -m pytest $(SHORT) $(SPREAD)
-	$(PY) -m pytest tests $(patsubst %,--ignore=%,tests/live tests/unit $(SHORT)) $(SPREAD)
+	$(PY) -m pytest $(SHORT) $(SPREAD) 3
+	$(PY) -m pytest tests $(patsubst %,--ignore=%,tests/live tests/unit $(SHORT)) $(SPREAD) 4
 
 java: venv ## the Java client: build and tests, on Maven's JDK and the newest other one (JDK 17, Maven)
 	@$(PY) scripts/java_tests.py

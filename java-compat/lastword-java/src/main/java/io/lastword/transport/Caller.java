@@ -134,9 +134,8 @@ public final class Caller {
     AtomicBoolean worked = new AtomicBoolean();
     future.whenComplete(
         (value, error) -> {
-          if (!worked
-              .get()) { // cancelled, timed out, completed by somebody else: nobody waits for it any
-            // more
+          if (!worked.get()) {
+            // cancelled, timed out, completed by somebody else: nobody waits for it any more
             call.guard().cancel();
           }
         });

@@ -23,8 +23,8 @@ final class ChunkSubscription<T> implements Flow.Subscription {
   private final Workers workers;
   private long demand; // under the lock of this, like the others
   private boolean working = true; // somebody is with the subscriber; first of all its onSubscribe
-  private @Nullable StreamReading
-      reading; // the call begins, and its timers run, with the first demand
+  // the call begins, and its timers run, with the first demand
+  private @Nullable StreamReading reading;
   private boolean over; // the last signal has been given, or nobody wants one (§1.7, §3.12)
   private @Nullable IllegalArgumentException wrong;
 

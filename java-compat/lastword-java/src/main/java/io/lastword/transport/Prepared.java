@@ -19,7 +19,7 @@ import org.jspecify.annotations.Nullable;
 /**
  * One call's request, made ready to send and checked before anything is sent.
  *
- * @param path behind the client's base URL
+ * @param path behind the client's base URL; the whole URL for a client that has none
  * @param headers by lower-case names, without those that change from attempt to attempt
  * @param choices how many the answer must have
  * @param attempt the number of the first attempt: 1, or more where somebody above counts them

@@ -28,8 +28,8 @@ import org.jspecify.annotations.Nullable;
  */
 public final class Transport {
 
-  private static final int MOST =
-      8; // limits at a time; a client that is dropped ends with its last exchange
+  // limits at a time; a client that is dropped ends with its last exchange
+  private static final int MOST = 8;
 
   private final Map<Optional<Duration>, HttpClient> clients = // under its own lock
       new LinkedHashMap<>(16, 0.75f, true) {
