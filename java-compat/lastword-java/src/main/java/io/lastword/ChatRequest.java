@@ -1,7 +1,7 @@
 package io.lastword;
 
+import io.lastword.core.Json;
 import java.util.ArrayList;
-import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
@@ -59,9 +59,9 @@ public final class ChatRequest extends Request {
       return message(Map.of("role", role, "content", content));
     }
 
-    /** One more message, with whatever members the server knows. */
+    /** One more message, with whatever members the server knows; it is copied. */
     public Builder message(Map<String, ? extends @Nullable Object> message) {
-      messages.add(new LinkedHashMap<>(Objects.requireNonNull(message, "message")));
+      messages.add(Json.frozen(Objects.requireNonNull(message, "message")));
       return this;
     }
 
@@ -72,7 +72,7 @@ public final class ChatRequest extends Request {
      */
     public ChatRequest build() {
       if (!messages.isEmpty()) {
-        set("messages", messages);
+        body.put("messages", List.copyOf(messages));
       } else if (!has("messages")) {
         throw new IllegalArgumentException(
             "messages: a chat needs one; add it, as with user(text)");

@@ -1,5 +1,6 @@
 package io.lastword;
 
+import io.lastword.core.Content;
 import io.lastword.core.Json;
 import java.util.Collections;
 import java.util.List;
@@ -14,7 +15,10 @@ import org.jspecify.annotations.Nullable;
  */
 public record Chunk(Map<String, @Nullable Object> body) {
 
-  /** Lets nobody change it. */
+  /**
+   * Lets nobody put anything into {@code body}. What is nested in it is no copy, since a chunk is
+   * made for each token; no other chunk and no outcome shares it.
+   */
   public Chunk {
     body = Collections.unmodifiableMap(body);
   }
@@ -36,21 +40,10 @@ public record Chunk(Map<String, @Nullable Object> body) {
       Object index = given.get("index");
       if (choice == 0 && index == null || Integer.valueOf(choice).equals(index)) {
         Map<String, @Nullable Object> delta = Json.object(given.get("delta"));
-        append(text, delta != null ? delta.get("content") : null);
-        append(text, given.get("text"));
+        text.append(Content.text(delta != null ? delta.get("content") : null));
+        text.append(Content.text(given.get("text")));
       }
     }
     return text.toString();
-  }
-
-  private static void append(StringBuilder text, @Nullable Object content) {
-    if (content instanceof String said) {
-      text.append(said);
-    } else if (content instanceof List<?> parts) { // content in parts, as Mistral sends it
-      for (Object part : parts) {
-        Map<String, @Nullable Object> given = Json.object(part);
-        append(text, given != null ? given.get("text") : null);
-      }
-    }
   }
 }

@@ -1,5 +1,6 @@
 package io.lastword;
 
+import io.lastword.core.Json;
 import io.lastword.errors.LastwordException;
 import java.util.Collections;
 import java.util.List;
@@ -38,7 +39,8 @@ public record Completed(
     finishReasons = Collections.unmodifiableMap(new TreeMap<>(finishReasons));
     warnings = List.copyOf(warnings);
     attempts = List.copyOf(attempts);
-    body = Collections.unmodifiableMap(body);
+    usage = usage == null ? null : Json.frozen(usage);
+    body = Json.frozen(body);
   }
 
   /** What choice 0 says. */

@@ -69,6 +69,10 @@ public final class Endpoint<R extends Request> {
    * The chunks, as they are asked for. Each subscription sends the request anew, once something is
    * requested; it ends in {@code onComplete} if the answer is whole, and else in {@code onError}
    * with a {@link LastwordException}.
+   *
+   * <p>A subscription has to be cancelled or read to its end: until then it holds its connection,
+   * and the server generates. The timers run only while something is asked for, so a subscriber
+   * that asks for nothing more is never told that one has passed.
    */
   public Flow.Publisher<Chunk> publish(R request) {
     Objects.requireNonNull(request, "request");

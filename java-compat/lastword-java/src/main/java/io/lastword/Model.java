@@ -1,6 +1,6 @@
 package io.lastword;
 
-import java.util.Collections;
+import io.lastword.core.Json;
 import java.util.Map;
 import org.jspecify.annotations.Nullable;
 
@@ -12,8 +12,8 @@ import org.jspecify.annotations.Nullable;
  */
 public record Model(String id, Map<String, @Nullable Object> body) {
 
-  /** Lets nobody change it. */
+  /** Keeps a copy that nobody can change. */
   public Model {
-    body = Collections.unmodifiableMap(body);
+    body = Json.frozen(body);
   }
 }

@@ -1,5 +1,6 @@
 package io.lastword;
 
+import io.lastword.core.Json;
 import java.io.Serializable;
 import java.util.Collections;
 import java.util.List;
@@ -31,6 +32,7 @@ public record Partial(
   public Partial {
     texts = Collections.unmodifiableMap(new TreeMap<>(texts));
     toolCalls = List.copyOf(toolCalls);
+    usage = usage == null ? null : Json.frozen(usage);
     finishReasons = Collections.unmodifiableMap(new TreeMap<>(finishReasons));
   }
 

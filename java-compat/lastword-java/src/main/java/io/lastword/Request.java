@@ -1,6 +1,6 @@
 package io.lastword;
 
-import java.util.Collection;
+import io.lastword.core.Json;
 import java.util.Collections;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -85,18 +85,15 @@ public abstract sealed class Request permits ChatRequest, CompletionRequest {
     /**
      * Any member of the body.
      *
-     * @param value a map, list, string, number, boolean or null
+     * @param value a map, list, string, number, boolean or null; it is copied, with all that is in
+     *     it
      * @throws IllegalArgumentException for {@code stream}, which is the method's to say
      */
     public B set(String name, @Nullable Object value) {
       if (name.equals("stream")) {
         throw new IllegalArgumentException("stream: call create or createStreaming, which say it");
       }
-      body.put(
-          name,
-          value instanceof Collection<?> list
-              ? Collections.unmodifiableList(new java.util.ArrayList<>(list))
-              : value);
+      body.put(name, Json.frozen(value));
       return self();
     }
 

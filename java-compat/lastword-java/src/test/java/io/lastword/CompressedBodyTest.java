@@ -68,7 +68,7 @@ class CompressedBodyTest {
       for (int i = 0; i < 4; i++) {
         ContextLengthExceededException refused =
             assertThrows(ContextLengthExceededException.class, () -> chat.create(HI));
-        assertEquals(2048, refused.maxModelLen().getAsInt());
+        assertEquals(2048, refused.maxModelLen().getAsLong());
       }
     }
   }

@@ -27,8 +27,8 @@ import org.jspecify.annotations.Nullable;
  */
 public final class Classifier {
 
-  /** How much of a server's own words {@link ErrorInfo#raw} keeps, in UTF-16 units. */
-  public static final int MAX_RAW = 4096;
+  /** How much of a server's own words an error keeps, in UTF-16 units. */
+  static final int MAX_RAW = 4096;
 
   private static final Pattern REQUEST_ID = Pattern.compile("[A-Za-z0-9\\-_.:]{1,128}");
   private static final List<String> REQUEST_ID_HEADERS =
@@ -60,7 +60,7 @@ public final class Classifier {
 
   /** The error of an answer that breaks the protocol: {@code value} is what should not be there. */
   static ErrorInfo malformed(String what, @Nullable Object value) {
-    return error(Codes.MALFORMED_RESPONSE, what).raw(Text.cut(Json.shown(value), MAX_RAW)).build();
+    return error(Codes.MALFORMED_RESPONSE, what).raw(raw(Json.shown(value))).build();
   }
 
   /**
@@ -89,9 +89,8 @@ public final class Classifier {
       fields = Envelopes.anyFields(parsed);
       if (fields == null) {
         fields = Envelopes.messageOf(Envelopes.describeText(status, text));
-        fields.put(
-            "origin",
-            Text.strip(text).isEmpty() ? "engine" : "gateway"); // an engine's errors are JSON
+        // an engine's errors are JSON
+        fields.put("origin", Text.strip(text).isEmpty() ? "engine" : "gateway");
       }
       fields.put("http_status", status);
       String location = headers.getOrDefault("location", "");
@@ -111,7 +110,7 @@ public final class Classifier {
    * <p>An event named {@code error} is an error whatever it holds; an {@code error} member counts
    * whatever the event's name.
    */
-  public static @Nullable ErrorInfo frame(String event, @Nullable Object data) {
+  static @Nullable ErrorInfo frame(String event, @Nullable Object data) {
     Map<String, @Nullable Object> fields = Envelopes.errorFields(data);
     if (fields == null) {
       if (!event.equals("error")) {
@@ -133,7 +132,12 @@ public final class Classifier {
 
   /** What of a body is kept as {@link ErrorInfo#raw}. */
   public static String raw(byte[] body) {
-    return Text.cut(text(body), MAX_RAW);
+    return raw(text(body));
+  }
+
+  /** What of a text is kept as {@link ErrorInfo#raw}: at most 4096 UTF-16 units. */
+  public static String raw(String text) {
+    return Text.cut(text, MAX_RAW);
   }
 
   /**
@@ -181,47 +185,56 @@ public final class Classifier {
   }
 
   private static ErrorInfo build(Map<String, @Nullable Object> fields, String raw) {
-    Integer stated = (Integer) fields.get("status"); // in the body, which goes first (CLS-2)
+    // The body's own number goes first (CLS-2).
+    Integer stated = (Integer) fields.get("status");
     if (stated == null) {
       stated = ErrorCode.statusIn(text(fields.get("code")));
     }
     Integer received = (Integer) fields.get("http_status");
-    Integer status = received != null ? received : stated;
-    ErrorCode found = ErrorCode.of(fields, stated != null ? stated : status);
-    Boolean shouldRetry = fields.get("retryable") instanceof Boolean flag ? flag : null;
+    Integer decisive = stated != null ? stated : received;
+    ErrorCode found = ErrorCode.of(fields, decisive);
     CodeInfo known = Registry.CODES.get(found.code());
     Category category =
-        known != null
-            ? known.category()
-            : ErrorCode.categoryOfUnknown(fields, stated != null ? stated : status);
+        known != null ? known.category() : ErrorCode.categoryOfUnknown(fields, decisive);
     OutcomeName unknown =
         category == Category.CANCELLED ? OutcomeName.CANCELLED : OutcomeName.FAILED;
+    OutcomeName outcome = known != null ? known.outcome() : unknown;
+    Boolean shouldRetry = fields.get("retryable") instanceof Boolean flag ? flag : null;
+    boolean refused = Boolean.FALSE.equals(shouldRetry) || found.unsure();
+    return new ErrorInfo.Builder(
+            found.code(),
+            category,
+            outcome,
+            messageOf(fields, found),
+            originOf(text(fields.get("origin"))))
+        .retryable(category == Category.RETRYABLE && !refused)
+        .type(text(fields.get("type")))
+        .param(text(fields.get("param")))
+        .status(received != null ? received : stated)
+        .requestId(text(fields.get("request_id")))
+        .retryAfter(RetryAfter.millis(fields.get("retry_after_ms")))
+        .shouldRetry(shouldRetry)
+        .details(detailsOf(fields, found))
+        .raw(raw(raw))
+        .build();
+  }
+
+  private static String messageOf(Map<String, @Nullable Object> fields, ErrorCode found) {
+    String message = (String) fields.get("message");
+    return message == null || message.isEmpty()
+        ? "the server reported " + found.code() + " without a message"
+        : Text.cut(message, MAX_RAW);
+  }
+
+  /** What was read out of the message; the body's own details go before it. */
+  private static Map<String, @Nullable Object> detailsOf(
+      Map<String, @Nullable Object> fields, ErrorCode found) {
     Map<String, @Nullable Object> details = new LinkedHashMap<>(found.details());
     Map<String, @Nullable Object> given = Json.object(fields.get("details"));
     if (given != null) {
       details.putAll(given);
     }
-    String message = (String) fields.get("message");
-    if (message == null || message.isEmpty()) {
-      message = "the server reported " + found.code() + " without a message";
-    }
-    return new ErrorInfo.Builder(
-            found.code(),
-            category,
-            known != null ? known.outcome() : unknown,
-            Text.cut(message, MAX_RAW),
-            originOf(text(fields.get("origin"))))
-        .retryable(
-            category == Category.RETRYABLE && !Boolean.FALSE.equals(shouldRetry) && !found.unsure())
-        .type(text(fields.get("type")))
-        .param(text(fields.get("param")))
-        .status(status)
-        .requestId(text(fields.get("request_id")))
-        .retryAfter(RetryAfter.millis(fields.get("retry_after_ms")))
-        .shouldRetry(shouldRetry)
-        .details(details)
-        .raw(Text.cut(raw, MAX_RAW))
-        .build();
+    return details;
   }
 
   static @Nullable Category categoryOf(@Nullable String word) {

@@ -35,9 +35,10 @@ final class Envelopes {
   // llama.cpp's exceed_context_size_error
   private static final Map<String, String> NUMBERS =
       Map.of("n_prompt_tokens", "prompt_tokens", "n_ctx", "max_model_len");
-  private static final int MAX_NESTING =
-      8; // envelopes in envelopes; what lies deeper is no message
-  private static final int MAX_TITLE = 8192; // characters in which a page must have its title
+  // envelopes in envelopes; what lies deeper is no message
+  private static final int MAX_NESTING = 8;
+  // characters in which a page must have its title
+  private static final int MAX_TITLE = 8192;
   private static final int MAX_SHOWN = 500;
   private static final Pattern TITLE =
       Pattern.compile("<title[^>]*>(.*?)</title>", Pattern.CASE_INSENSITIVE | Pattern.DOTALL);
@@ -89,9 +90,8 @@ final class Envelopes {
     Map<String, @Nullable Object> map = object(value);
     if (map != null && !map.isEmpty()) {
       fields = ofMapping(map);
-      if (""
-          .equals(
-              fields.get("message"))) { // no member that we know to be text, so all of it (CLS-9)
+      if ("".equals(fields.get("message"))) {
+        // no member that we know to be text, so all of it (CLS-9)
         fields.put("message", Text.cut(shown(map), MAX_SHOWN));
       }
       return fields;
@@ -139,8 +139,8 @@ final class Envelopes {
         fields.put("type", outer.get("error_type"));
       }
       Object said = outer.get("message");
-      if (says(said)
-          && !Objects.equals(said, error)) { // Spring and Nest: error is the status in words
+      // Spring and Nest: error is the status in words
+      if (says(said) && !Objects.equals(said, error)) {
         String about = shown(said);
         fields.put(
             "message",
@@ -196,8 +196,8 @@ final class Envelopes {
     if (!(detail instanceof List<?> problems)) {
       return messageOf(shown(detail));
     }
-    StringJoiner texts =
-        new StringJoiner("; "); // FastAPI's validation errors: [{"loc": […], "msg": …, "type": …}]
+    // FastAPI's validation errors: [{"loc": […], "msg": …, "type": …}]
+    StringJoiner texts = new StringJoiner("; ");
     String param = null;
     boolean first = true;
     for (Object each : problems) {

@@ -18,38 +18,60 @@ import org.jspecify.annotations.Nullable;
  */
 record ErrorCode(String code, Map<String, @Nullable Object> details, boolean unsure) {
 
-  /**
-   * The order of CLS-2: the body's own code; what its words say; its type; its status; then a
-   * generic type.
-   */
+  /** The steps of CLS-2 from the second on, in their order: the first that answers decides. */
   static ErrorCode of(Map<String, @Nullable Object> fields, @Nullable Integer status) {
-    String raw = Classifier.text(fields.get("code"));
-    String type = orEmpty(Classifier.text(fields.get("type")));
-    String param = orEmpty(Classifier.text(fields.get("param")));
+    String raw = textOf(fields, "code");
+    String type = textOf(fields, "type");
+    String param = textOf(fields, "param");
+    String own = own(raw, fields);
+    if (own != null) {
+      return new ErrorCode(own, Map.of(), false);
+    }
     Map<String, @Nullable Object> details = new LinkedHashMap<>();
-    if (raw != null && !raw.isEmpty()) {
-      if (Registry.CODES.containsKey(raw)) {
-        return new ErrorCode(raw, details, false);
-      }
-      String alias = Registry.CODE_ALIASES.get(raw);
-      if (alias != null) {
-        return new ErrorCode(alias, details, false);
-      }
-      if (statusIn(raw) == null) {
-        if (fields.containsKey("contract")
-            || Classifier.categoryOf(Classifier.text(fields.get("category"))) != null) {
-          return new ErrorCode(raw, details, false);
-        }
-        details.put("upstream_code", raw);
-      }
+    if (!raw.isEmpty() && statusIn(raw) == null) {
+      details.put("upstream_code", raw);
     }
-    String code = Registry.TYPE_ALIASES.get(type);
+    String code = byWords(named(type, param), String.valueOf(fields.get("message")), details);
     if (code == null) {
-      code = Registry.PARAM_CODES.get(param);
+      code = byStatus(status, param);
     }
-    String said = Text.cut(String.valueOf(fields.get("message")), Classifier.MAX_RAW);
+    if (code != null) {
+      return new ErrorCode(code, details, false);
+    }
+    // CLS-2, 8 and 9
+    return new ErrorCode(
+        Registry.GENERIC_TYPES.getOrDefault(type, Codes.INTERNAL_SERVER_ERROR),
+        details,
+        !details.isEmpty());
+  }
+
+  /** CLS-2, 2 and 3: a code that the contract knows, or that is the contract's own (ERR-6). */
+  private static @Nullable String own(String raw, Map<String, @Nullable Object> fields) {
+    if (Registry.CODES.containsKey(raw)) {
+      return raw;
+    }
+    String alias = Registry.CODE_ALIASES.get(raw);
+    if (alias != null || raw.isEmpty() || statusIn(raw) != null) {
+      return alias;
+    }
+    boolean contract =
+        fields.containsKey("contract")
+            || Classifier.categoryOf(Classifier.text(fields.get("category"))) != null;
+    return contract ? raw : null;
+  }
+
+  /** CLS-2, 4: what the type names, else the param. */
+  private static @Nullable String named(String type, String param) {
+    String code = Registry.TYPE_ALIASES.get(type);
+    return code != null ? code : Registry.PARAM_CODES.get(param);
+  }
+
+  /** CLS-2, 5: what the message says; of a code that is {@code named} already, only its details. */
+  private static @Nullable String byWords(
+      @Nullable String named, String message, Map<String, @Nullable Object> details) {
+    String said = Text.cut(message, Classifier.MAX_RAW);
     for (MessagePattern each : Registry.MESSAGE_PATTERNS) {
-      if (code != null && !code.equals(each.code())) {
+      if (named != null && !named.equals(each.code())) {
         continue;
       }
       Matcher matcher = each.pattern().matcher(said);
@@ -57,25 +79,25 @@ record ErrorCode(String code, Map<String, @Nullable Object> details, boolean uns
         for (int i = 0; i < each.details().size(); i++) {
           details.put(each.details().get(i), whole(matcher.group(i + 1)));
         }
-        return new ErrorCode(each.code(), details, false);
+        return each.code();
       }
     }
-    if (code == null && Integer.valueOf(404).equals(status) && param.equals("model")) {
-      code = Codes.MODEL_NOT_FOUND;
+    return named;
+  }
+
+  /** CLS-2, 6 and 7: what the status says, and a 404 that blames the model. */
+  private static @Nullable String byStatus(@Nullable Integer status, String param) {
+    if (status == null) {
+      return null;
     }
-    if (code == null && status != null) {
-      code = Registry.STATUS_CODES.get(status);
-      if (code == null) {
-        code = status >= 500 ? Codes.INTERNAL_SERVER_ERROR : Codes.INVALID_REQUEST_ERROR;
-      }
+    if (status == 404 && param.equals("model")) {
+      return Codes.MODEL_NOT_FOUND;
     }
+    String code = Registry.STATUS_CODES.get(status);
     if (code != null) {
-      return new ErrorCode(code, details, false);
+      return code;
     }
-    return new ErrorCode(
-        Registry.GENERIC_TYPES.getOrDefault(type, Codes.INTERNAL_SERVER_ERROR),
-        details,
-        !details.isEmpty());
+    return status >= 500 ? Codes.INTERNAL_SERVER_ERROR : Codes.INVALID_REQUEST_ERROR;
   }
 
   /**
@@ -102,7 +124,8 @@ record ErrorCode(String code, Map<String, @Nullable Object> details, boolean uns
     return digits.length() < 10 ? (Object) Integer.valueOf(digits) : new BigInteger(digits);
   }
 
-  private static String orEmpty(@Nullable String text) {
+  private static String textOf(Map<String, @Nullable Object> fields, String name) {
+    String text = Classifier.text(fields.get(name));
     return text == null ? "" : text;
   }
 }

@@ -19,8 +19,8 @@ import org.jspecify.annotations.Nullable;
 /** How the choices of an answer ended, and what is wrong with that (the OUT and FIN rules). */
 final class FinishReasons {
 
-  private static final int MAX_NAMED =
-      100; // choices that are missing and named; n may be a billion
+  // choices that are missing and named; n may be a billion
+  private static final int MAX_NAMED = 100;
 
   private final int expected;
   private final @Nullable Profile profile;

@@ -3,7 +3,6 @@ package io.lastword.core;
 import java.time.DateTimeException;
 import java.time.Instant;
 import java.time.OffsetDateTime;
-import java.time.Year;
 import java.time.ZoneOffset;
 import java.util.List;
 import java.util.regex.Matcher;
@@ -29,28 +28,35 @@ final class HttpDate {
 
   private HttpDate() {}
 
-  /** The instant; null if {@code text} is no date. */
-  static @Nullable Instant parse(String text) {
+  /**
+   * The instant; null if {@code text} is no date.
+   *
+   * @param now tells the century of a year of two digits
+   */
+  static @Nullable Instant parse(String text, Instant now) {
     Matcher dayFirst = DAY_FIRST.matcher(text);
     Matcher monthFirst = MONTH_FIRST.matcher(text);
     try {
       if (dayFirst.matches()) {
         String zone = dayFirst.group(7);
-        return of(dayFirst.group(3), dayFirst.group(2), dayFirst.group(1), dayFirst, 4, zone);
+        int year = year(Integer.parseInt(dayFirst.group(3)), now);
+        return of(year, dayFirst.group(2), dayFirst.group(1), dayFirst, 4, zone);
       }
-      return monthFirst.matches()
-          ? of(monthFirst.group(6), monthFirst.group(1), monthFirst.group(2), monthFirst, 3, "Z")
-          : null;
+      if (monthFirst.matches()) {
+        int year = Integer.parseInt(monthFirst.group(6));
+        return of(year, monthFirst.group(1), monthFirst.group(2), monthFirst, 3, "Z");
+      }
+      return null;
     } catch (DateTimeException e) { // the 32nd of a month
       return null;
     }
   }
 
   private static Instant of(
-      String year, String month, String day, Matcher found, int time, String zone) {
+      int year, String month, String day, Matcher found, int time, String zone) {
     ZoneOffset offset = zone.matches("[+-].*") ? ZoneOffset.of(zone) : ZoneOffset.UTC;
     return OffsetDateTime.of(
-            year(Integer.parseInt(year)),
+            year,
             MONTHS.indexOf(month.toLowerCase(java.util.Locale.ROOT)) + 1,
             Integer.parseInt(day),
             Integer.parseInt(found.group(time)),
@@ -62,12 +68,12 @@ final class HttpDate {
   }
 
   /** Two digits that seem to be more than 50 years ahead are of the last century. */
-  private static int year(int given) {
+  private static int year(int given, Instant now) {
     if (given > 99) {
       return given;
     }
-    int now = Year.now(ZoneOffset.UTC).getValue();
-    int year = now - now % 100 + given;
-    return year > now + 50 ? year - 100 : year;
+    int current = now.atOffset(ZoneOffset.UTC).getYear();
+    int year = current - current % 100 + given;
+    return year > current + 50 ? year - 100 : year;
   }
 }

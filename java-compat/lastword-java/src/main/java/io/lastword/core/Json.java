@@ -10,8 +10,14 @@ import com.fasterxml.jackson.core.util.Separators;
 import com.fasterxml.jackson.databind.DeserializationFeature;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.ObjectWriter;
+import java.util.ArrayList;
 import java.util.Collection;
+import java.util.Collections;
+import java.util.IdentityHashMap;
+import java.util.LinkedHashMap;
+import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -19,7 +25,7 @@ import org.jspecify.annotations.Nullable;
  * Jackson.
  *
  * <p>It reads what servers really write: {@code NaN} is a number, the last of two members with one
- * name counts. It does not read on behind the value, and gives up below 1000 levels.
+ * name counts. Anything behind the value makes it no JSON, and so do more than 1000 levels.
  */
 public final class Json {
 
@@ -85,7 +91,7 @@ public final class Json {
   }
 
   /** Whether a member says anything: not null, false, zero, or empty (CLS-8). */
-  public static boolean says(@Nullable Object value) {
+  static boolean says(@Nullable Object value) {
     if (value instanceof String text) {
       return !text.isEmpty();
     }
@@ -105,6 +111,44 @@ public final class Json {
   @SuppressWarnings("unchecked") // whatever comes from parse has strings as keys
   public static @Nullable Map<String, @Nullable Object> object(@Nullable Object value) {
     return value instanceof Map<?, ?> ? (Map<String, @Nullable Object>) value : null;
+  }
+
+  /**
+   * A copy of {@code value} that nobody can change, at any depth; nulls, numbers and the order of
+   * members are as they were. What is no JSON is left as it is, for {@link #write} to refuse.
+   */
+  public static @Nullable Object frozen(@Nullable Object value) {
+    return frozen(value, 0, new IdentityHashMap<>());
+  }
+
+  /** The same of an object. */
+  public static Map<String, @Nullable Object> frozen(
+      Map<String, ? extends @Nullable Object> value) {
+    return Objects.requireNonNull(object(frozen((Object) value)), "a map stays a map");
+  }
+
+  private static @Nullable Object frozen(
+      @Nullable Object value, int depth, Map<Object, Object> copies) {
+    if (depth > MAX_DEPTH || !(value instanceof Map || value instanceof Collection)) {
+      return value;
+    }
+    // What holds itself is found here on the way down, and left for write to refuse.
+    Object known = copies.putIfAbsent(value, value);
+    if (known != null) {
+      return known;
+    }
+    Object copy;
+    if (value instanceof Map<?, ?> map) {
+      Map<Object, @Nullable Object> members = new LinkedHashMap<>();
+      map.forEach((name, each) -> members.put(name, frozen(each, depth + 1, copies)));
+      copy = Collections.unmodifiableMap(members);
+    } else {
+      List<@Nullable Object> items = new ArrayList<>();
+      ((Collection<?>) value).forEach(each -> items.add(frozen(each, depth + 1, copies)));
+      copy = Collections.unmodifiableList(items);
+    }
+    copies.put(value, copy);
+    return copy;
   }
 
   private static @Nullable Object parse(ObjectMapper mapper, String text) throws NotJsonException {

@@ -9,8 +9,8 @@ import org.jspecify.annotations.Nullable;
 /** How long a server asks to wait. */
 final class RetryAfter {
 
-  private static final Duration LONGEST =
-      Duration.ofSeconds(1_000_000_000); // a hint may be any number
+  // a hint may be any number
+  private static final Duration LONGEST = Duration.ofSeconds(1_000_000_000);
   private static final int LONGEST_NUMBER = 64; // characters
   private static final Pattern NUMBER =
       Pattern.compile("\\+?(\\d+\\.?\\d*|\\.\\d+)([eE][+-]?\\d+)?");
@@ -31,7 +31,7 @@ final class RetryAfter {
     if (seconds != null) {
       return seconds(seconds);
     }
-    Instant date = HttpDate.parse(text);
+    Instant date = HttpDate.parse(text, now);
     return date == null
         ? null
         : date.isBefore(now) ? Duration.ZERO : shortest(Duration.between(now, date));

@@ -19,7 +19,7 @@ public final class RetryBudget {
   }
 
   /** Spend {@code cost} if there is enough. */
-  public synchronized boolean take(int cost) {
+  synchronized boolean take(int cost) {
     if (capacity == null) {
       return true;
     }

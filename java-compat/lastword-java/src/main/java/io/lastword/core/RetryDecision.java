@@ -16,7 +16,7 @@ public sealed interface RetryDecision {
   /** Send it again after {@code delay}; {@code cost} was taken from the budget. */
   record Retry(Duration delay, int cost) implements RetryDecision {}
 
-  /** Do not send it again; {@code reason} says why in words. */
+  /** Do not send it again; {@code reason} says why, for {@code LastwordException.notRetried}. */
   record GiveUp(String reason) implements RetryDecision {}
 
   /**

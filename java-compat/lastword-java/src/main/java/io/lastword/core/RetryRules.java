@@ -23,8 +23,8 @@ final class RetryRules {
   static @Nullable String refusal(ErrorInfo error, int attempt, RetryPolicy policy) {
     CodeInfo known = Registry.CODES.get(error.code());
     RetryRule rule;
-    if (known
-        == null) { // ERR-6: only the category of the body may speak for a code nobody here knows
+    if (known == null) {
+      // ERR-6: only the category of the body may speak for a code nobody here knows
       rule = error.category() == Category.RETRYABLE ? RetryRule.LIMITED : RetryRule.NEVER;
     } else {
       rule = error.origin() == Origin.CLIENT ? known.retryOwnTimer() : known.retry();

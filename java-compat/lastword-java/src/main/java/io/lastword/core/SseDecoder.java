@@ -22,8 +22,8 @@ public final class SseDecoder {
   private static final byte[] BOM = {(byte) 0xEF, (byte) 0xBB, (byte) 0xBF};
 
   private final int maxEventBytes;
-  private final ByteArrayOutputStream line =
-      new ByteArrayOutputStream(); // whose end has not come yet
+  // whose end has not come yet
+  private final ByteArrayOutputStream line = new ByteArrayOutputStream();
   private final ByteArrayOutputStream data = new ByteArrayOutputStream();
   private boolean hasData;
   private long dataSize; // bytes of the data lines, names included
@@ -38,7 +38,7 @@ public final class SseDecoder {
   }
 
   /** A decoder that gives up at an event of more than {@code maxEventBytes} bytes. */
-  public SseDecoder(int maxEventBytes) {
+  SseDecoder(int maxEventBytes) {
     this.maxEventBytes = maxEventBytes;
   }
 

@@ -73,7 +73,7 @@ public final class StreamTracker {
     if (kind instanceof StreamEvent.Failure failure) {
       reject(failure.error());
     } else if (kind instanceof StreamEvent.Counts counts) {
-      usage = counts.usage();
+      usage = Json.frozen(counts.usage());
     } else if (kind instanceof StreamEvent.Done) {
       terminal = true;
     }
@@ -201,7 +201,7 @@ public final class StreamTracker {
     }
     Map<String, @Nullable Object> counts = object(chunk.get("usage"));
     if (counts != null) {
-      usage = counts; // counts are cumulative: the last one holds
+      usage = Json.frozen(counts); // they are cumulative: the last one holds
     }
     chunks++;
     return true;
@@ -226,15 +226,9 @@ public final class StreamTracker {
   }
 
   private void addText(int index, @Nullable Object value) {
-    if (value instanceof String text) {
+    String text = Content.text(value);
+    if (!text.isEmpty()) {
       texts.computeIfAbsent(index, each -> new StringBuilder()).append(text);
-    } else if (value instanceof List<?> parts) { // content in parts, as Mistral sends it
-      for (Object each : parts) {
-        Map<String, @Nullable Object> part = object(each);
-        if (part != null && says(part.get("text"))) {
-          addText(index, part.get("text"));
-        }
-      }
     }
   }
 

@@ -81,10 +81,8 @@ final class ToolCallAssembly {
   private Key key(int choice, @Nullable Object index, String id) {
     Key key;
     if (index instanceof Number number && Envelopes.isWhole(number)) {
-      key =
-          new Key(
-              choice,
-              (int) Math.min(number.longValue(), Integer.MAX_VALUE - 1)); // no server has so many
+      // no server has so many
+      key = new Key(choice, (int) Math.min(number.longValue(), Integer.MAX_VALUE - 1));
     } else if (!id.isEmpty()) {
       Key known = byId.get(new Name(choice, id));
       key = known != null ? known : new Key(choice, next.getOrDefault(choice, 0));

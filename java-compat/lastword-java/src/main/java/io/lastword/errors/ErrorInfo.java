@@ -4,9 +4,9 @@ import io.lastword.Category;
 import io.lastword.Codes;
 import io.lastword.Origin;
 import io.lastword.OutcomeName;
+import io.lastword.core.Json;
 import java.io.Serializable;
 import java.time.Duration;
-import java.util.Collections;
 import java.util.LinkedHashMap;
 import java.util.Map;
 import org.jspecify.annotations.Nullable;
@@ -48,7 +48,7 @@ public record ErrorInfo(
 
   /** Keeps a copy of {@code details} that nobody can change. */
   public ErrorInfo {
-    details = Collections.unmodifiableMap(new LinkedHashMap<>(details));
+    details = Json.frozen(details);
   }
 
   /** This, to be changed. */
@@ -73,7 +73,7 @@ public record ErrorInfo(
     private Origin origin;
     private @Nullable String raw;
 
-    /** The four that nothing is without. */
+    /** The five that nothing is without. */
     public Builder(
         String code, Category category, OutcomeName outcome, String message, Origin origin) {
       this.code = code;
@@ -96,61 +96,73 @@ public record ErrorInfo(
       raw = info.raw;
     }
 
+    /** What happened, for people. */
     public Builder message(String value) {
       message = value;
       return this;
     }
 
+    /** Whether the same request may succeed later. */
     public Builder retryable(boolean value) {
       retryable = value;
       return this;
     }
 
+    /** The server's {@code error.type}. */
     public Builder type(@Nullable String value) {
       type = value;
       return this;
     }
 
+    /** The member of the request that is to blame. */
     public Builder param(@Nullable String value) {
       param = value;
       return this;
     }
 
+    /** The HTTP status. */
     public Builder status(@Nullable Integer value) {
       status = value;
       return this;
     }
 
+    /** The server's id of the request. */
     public Builder requestId(@Nullable String value) {
       requestId = value;
       return this;
     }
 
+    /** How long the server asks to wait. */
     public Builder retryAfter(@Nullable Duration value) {
       retryAfter = value;
       return this;
     }
 
+    /** The server's own word on sending it again. */
     public Builder shouldRetry(@Nullable Boolean value) {
       shouldRetry = value;
       return this;
     }
 
+    /** The numbers of the message; they are copied. */
     public Builder details(Map<String, ? extends @Nullable Object> value) {
       details = new LinkedHashMap<>(value);
       return this;
     }
 
+    /** Who said so. */
     public Builder origin(Origin value) {
       origin = value;
       return this;
     }
 
+    /** What the server wrote, cut by whoever gives it (see {@link ErrorInfo#raw}). */
     public Builder raw(@Nullable String value) {
       raw = value;
       return this;
     }
 
+    /** The error, as it now is. */
     public ErrorInfo build() {
       return new ErrorInfo(
           code,

@@ -21,11 +21,11 @@ public final class InvalidToolArgumentsException extends LastwordException {
   /** For the arguments of {@code toolCall}, which {@code reason} says what is wrong with. */
   public InvalidToolArgumentsException(
       ToolCall toolCall, String reason, @Nullable Throwable cause) {
-    super(new Details(infoOf(toolCall, reason), Partial.NOTHING, List.of(), cause));
+    super(new Details(infoOf(toolCall, reason), Partial.NOTHING, List.of(), cause, null));
     this.toolCall = toolCall;
   }
 
-  /** The call; {@link ToolCall#rawArguments} is what the model wrote. */
+  /** The call; {@link ToolCall#rawArguments} is all that the model wrote. */
   public ToolCall toolCall() {
     return toolCall;
   }
@@ -47,7 +47,7 @@ public final class InvalidToolArgumentsException extends LastwordException {
         "the arguments of the tool call " + name + " are not a JSON object (" + reason + ")";
     return Classifier.error(Codes.MALFORMED_RESPONSE, message, Origin.ENGINE)
         .retryable(false)
-        .raw(call.rawArguments())
+        .raw(Classifier.raw(call.rawArguments()))
         .build();
   }
 }

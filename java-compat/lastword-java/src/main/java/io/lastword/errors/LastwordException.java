@@ -60,23 +60,44 @@ public abstract sealed class LastwordException extends RuntimeException
   @SuppressWarnings("serial") // List.copyOf makes one that is serializable
   private final List<Attempt> attempts;
 
+  private final @Nullable String notRetried;
+
   LastwordException(Details given) {
     super(given.info.message(), given.cause);
     this.info = given.info;
     this.partial = given.partial;
     this.attempts = List.copyOf(given.attempts);
+    this.notRetried = given.notRetried;
   }
 
   /** What every exception is made of. */
   record Details(
-      ErrorInfo info, Partial partial, List<Attempt> attempts, @Nullable Throwable cause) {}
+      ErrorInfo info,
+      Partial partial,
+      List<Attempt> attempts,
+      @Nullable Throwable cause,
+      @Nullable String notRetried) {}
 
   /**
    * The exception for a classified failure; a code without a class of its own takes its category's.
    */
   public static LastwordException of(
       ErrorInfo info, Partial partial, List<Attempt> attempts, @Nullable Throwable cause) {
-    Details given = new Details(info, partial, attempts, cause);
+    return of(info, partial, attempts, cause, null);
+  }
+
+  /** The same, with what {@link #notRetried} is to say. */
+  public static LastwordException of(
+      ErrorInfo info,
+      Partial partial,
+      List<Attempt> attempts,
+      @Nullable Throwable cause,
+      @Nullable String notRetried) {
+    return of(new Details(info, partial, attempts, cause, notRetried));
+  }
+
+  private static LastwordException of(Details given) {
+    ErrorInfo info = given.info;
     return switch (info.code()) {
       case Codes.INVALID_REQUEST_ERROR, Codes.METHOD_NOT_ALLOWED, Codes.NOT_IMPLEMENTED ->
           new InvalidRequestException(given);
@@ -175,6 +196,13 @@ public abstract sealed class LastwordException extends RuntimeException
   }
 
   /**
+   * Why the client did not send it again, in words; null where it did not come to that question.
+   */
+  public final @Nullable String notRetried() {
+    return notRetried;
+  }
+
+  /**
    * The numbers of the message: for {@code context_length_exceeded} prompt_tokens, max_tokens and
    * max_model_len.
    */
@@ -192,7 +220,7 @@ public abstract sealed class LastwordException extends RuntimeException
     return info.raw();
   }
 
-  /** All of this but {@link #partial} and {@link #attempts}, as one record. */
+  /** All of this but {@link #partial}, {@link #attempts} and {@link #notRetried}, as one record. */
   public final ErrorInfo info() {
     return info;
   }
@@ -206,8 +234,8 @@ public abstract sealed class LastwordException extends RuntimeException
   }
 
   /**
-   * What happened, with code, status, request id and what to do. {@link #info}'s message is the
-   * first part alone.
+   * What happened, with code, status, request id and what to do; of a retryable one also why it was
+   * not sent again. {@link #info}'s message is the first part alone.
    */
   @Override
   public final String getMessage() {
@@ -221,6 +249,9 @@ public abstract sealed class LastwordException extends RuntimeException
     }
     if (attempts.size() > 1) {
       tags.add(attempts.size() + " attempts");
+    }
+    if (retryable() && notRetried != null) { // of another error nobody expects it
+      tags.add("not retried: " + notRetried);
     }
     return info.message() + tags + ". " + action();
   }
