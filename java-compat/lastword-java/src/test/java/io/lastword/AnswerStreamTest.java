@@ -1,6 +1,7 @@
 package io.lastword;
 
 import static io.lastword.Answers.HI;
+import static io.lastword.Answers.answer;
 import static io.lastword.Answers.builder;
 import static io.lastword.Answers.client;
 import static io.lastword.Answers.server;
@@ -18,17 +19,21 @@ import io.lastword.errors.RequestTimeoutException;
 import io.lastword.errors.StreamIncompleteException;
 import io.lastword.scripted.ScriptedServer;
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicReference;
+import java.util.concurrent.locks.LockSupport;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
 /** What the loop over a stream sees: its chunks, how it ends, and who may end it. */
 @Timeout(30)
 class AnswerStreamTest {
+
+  private static final int ROUNDS = 500;
 
   @Test
   void aWholeStreamEndsQuietly() throws Exception {
@@ -148,6 +153,36 @@ class AnswerStreamTest {
         Thread.sleep(300);
       }
       assertInstanceOf(Completed.class, stream.outcome());
+    }
+  }
+
+  /** The JDK gives a connection to the next request as soon as the body before has ended. */
+  @Test
+  void leavingAnAnswerEndsNobodyElsesRequest() throws Exception {
+    List<Map<String, Object>> exchanges = new ArrayList<>();
+    Map<String, Object> redirect =
+        Map.of(
+            "status",
+            308,
+            "framing",
+            "content-length",
+            "headers",
+            Map.of("location", "/v1/chat/completions"),
+            "steps",
+            List.of(Map.of("text", "moved")));
+    for (int i = 0; i < ROUNDS; i++) {
+      exchanges.addAll(List.of(stream("[DONE]", "a"), redirect, answer("Hi")));
+    }
+    try (ScriptedServer server = server(exchanges);
+        LastwordClient client = builder(server).retry(RetryPolicy.never()).build()) {
+      Endpoint<ChatRequest> chat = client.chat().completions();
+      for (int i = 0; i < ROUNDS; i++) {
+        AnswerStream stream = chat.createStreaming(HI);
+        stream.next();
+        LockSupport.parkNanos(i * 2_000L); // its end comes before, while and after it is left
+        stream.close();
+        assertEquals("Hi", chat.create(HI).text());
+      }
     }
   }
 }

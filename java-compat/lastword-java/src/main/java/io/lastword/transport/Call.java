@@ -48,6 +48,7 @@ final class Call {
   private Instant startedAt = Instant.EPOCH;
   private long started;
   private RetryDecision.@Nullable Retry retry;
+  private @Nullable String notRetried;
   private boolean noted = true; // whether the attempt at hand has been written down
 
   /** A call that has not begun. */
@@ -188,10 +189,12 @@ final class Call {
       } catch (Failure failure) {
         note(failure);
         RetryDecision decision = decide(failure);
-        if (!(decision instanceof RetryDecision.Retry again)) {
+        if (decision instanceof RetryDecision.GiveUp giveUp) {
           retry = null;
+          notRetried = giveUp.reason();
           throw failure;
         }
+        RetryDecision.Retry again = (RetryDecision.Retry) decision;
         retry = again;
         guard.sleep(again.delay());
         if (guard.cancelled()) {
@@ -230,7 +233,7 @@ final class Call {
     if (info.requestId() == null) {
       info = info.toBuilder().requestId(requestId()).build();
     }
-    return LastwordException.of(info, tracker.partial(), attempts, failure.getCause());
+    return LastwordException.of(info, tracker.partial(), attempts, failure.getCause(), notRetried);
   }
 
   /** What the caller gets if it completed; {@code body} is that of an answer without a stream. */

@@ -29,6 +29,7 @@ final class Exchange {
 
   private final Guard guard;
   private final Future<?> sending;
+  private volatile boolean answered;
   private final Body body = new Body();
   private boolean ended; // the body has been read to its end
   private @Nullable Inflated inflated;
@@ -49,6 +50,7 @@ final class Exchange {
       client.send(
           request,
           head -> {
+            answered = true;
             guard.tell(new Signal.Head(this, head));
             return body;
           });
@@ -104,7 +106,9 @@ final class Exchange {
     if (!over) {
       over = true;
       body.cancel();
-      sending.cancel(true);
+      if (!answered) { // else the JDK would close the connection even if it serves another already
+        sending.cancel(true);
+      }
     }
   }
 
@@ -154,6 +158,7 @@ final class Exchange {
   private final class Body implements HttpResponse.BodySubscriber<Void> {
     private Flow.@Nullable Subscription subscription; // under the lock of this, like the others
     private boolean cancelled;
+    private volatile boolean ended;
 
     @Override
     public CompletionStage<Void> getBody() {
@@ -181,11 +186,13 @@ final class Exchange {
 
     @Override
     public void onError(Throwable error) {
+      ended = true;
       guard.tell(new Signal.Broken(Exchange.this, error));
     }
 
     @Override
     public void onComplete() {
+      ended = true;
       guard.tell(new Signal.End(Exchange.this));
     }
 
@@ -199,13 +206,14 @@ final class Exchange {
       }
     }
 
+    /** What has ended may have given its connection to another request already. */
     void cancel() {
       Flow.Subscription given;
       synchronized (this) {
         cancelled = true;
         given = subscription;
       }
-      if (given != null) {
+      if (given != null && !ended) {
         given.cancel();
       }
     }

@@ -77,12 +77,17 @@ final class Guard {
 
   /**
    * The outcome is fixed; what is still read only explains it or saves the connection, and no timer
-   * fires.
+   * fires before {@link #resume}.
    */
   void drain(Duration atMost) {
     long now = System.nanoTime();
     draining = true;
     drainUntil = now + Math.max(0, Math.min(atMost.toNanos(), deadline.left(now)));
+  }
+
+  /** It goes on elsewhere. */
+  void resume() {
+    draining = false;
   }
 
   /**

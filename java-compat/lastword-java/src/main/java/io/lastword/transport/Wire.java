@@ -68,7 +68,8 @@ final class Wire {
         answered(exchange, head);
         return exchange;
       }
-      exchange.close();
+      drain(exchange); // closed now it could end the next request, which may have its connection
+      call.guard().resume();
       if (!sameOrigin(target, url)) {
         // whatever is a key is for the server that the caller named
         headers = new HashMap<>(headers);
