@@ -1,4 +1,4 @@
-package io.lastword.peers.springai;
+package io.lastword.examples.springai;
 
 import static io.lastword.Answers.TOO_LONG;
 import static io.lastword.Answers.answer;

@@ -1,4 +1,4 @@
-package io.lastword.peers.langchain4j;
+package io.lastword.examples.langchain4j;
 
 import static io.lastword.Answers.TOO_LONG;
 import static io.lastword.Answers.answer;
