@@ -2,18 +2,21 @@
 """The rules of CONTRIBUTING.md that no linter knows: sizes, names, and who may import what.
 
 Prints one line for each breach (`path:line: what`) and exits 1 if there is any. Files whose first line says that they are
-generated are exempt from the size rules.
+generated are exempt from the size rules, which are the only ones for Java.
 """
 
 from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+
+from java_functions import java_functions
 
 ROOT = Path(__file__).resolve().parent.parent
 CODE = ("sdk", "server_shim", "tests", "scripts")
+JAVA = "java-compat"
 MODULE_LINES = 300
 FUNCTION_LINES = 40
 FORBIDDEN_NAMES = ("util", "utils", "helper", "helpers", "manager", "common", "misc")
@@ -29,21 +32,31 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def breaches(path: Path) -> Iterator[str]:
-    """The breaches of one Python file."""
+    """The breaches of one Python or Java file."""
     text = path.read_text(encoding="utf-8")
-    lines = text.splitlines()
+    if path.suffix == ".java":
+        yield from sizes(path, text, java_functions(text))
+        return
     tree = ast.parse(text, str(path))
     if set(path.stem.lower().split("_")) & set(FORBIDDEN_NAMES):
         yield f"{path}:1: a module is named for what it does, not {path.stem!r}"
-    if not (lines and "generated" in lines[0].lower()):
-        if len(lines) > MODULE_LINES:
-            yield f"{path}:1: {len(lines)} lines, more than {MODULE_LINES}"
-        for node in ast.walk(tree):
-            if isinstance(node, Function) and (length := function_lines(node)) > FUNCTION_LINES:
-                yield f"{path}:{node.lineno}: {node.name} has {length} lines, more than {FUNCTION_LINES}"
+    functions = (node for node in ast.walk(tree) if isinstance(node, Function))
+    yield from sizes(path, text, ((node.name, node.lineno, function_lines(node)) for node in functions))
     for line, module in imports(tree):
         if why := forbidden_import(path.as_posix(), module):
             yield f"{path}:{line}: imports {module}: {why}"
+
+
+def sizes(path: Path, text: str, functions: Iterable[tuple[str, int, int]]) -> Iterator[str]:
+    """What is too long in a file that is not generated; of each function: name, line, and how many it has."""
+    lines = text.splitlines()
+    if lines and "generated" in lines[0].lower():
+        return
+    if len(lines) > MODULE_LINES:
+        yield f"{path}:1: {len(lines)} lines, more than {MODULE_LINES}"
+    for name, line, length in functions:
+        if length > FUNCTION_LINES:
+            yield f"{path}:{line}: {name} has {length} lines, more than {FUNCTION_LINES}"
 
 
 def function_lines(node: Function) -> int:
@@ -85,8 +98,9 @@ def forbidden_import(path: str, module: str) -> str | None:
 
 def main() -> int:
     """Exit status: 0 clean, 1 breaches."""
-    files = [path.relative_to(ROOT) for folder in CODE for path in sorted((ROOT / folder).rglob("*.py"))]
-    found = [line for path in files for line in breaches(path)]
+    files = [path for folder in CODE for path in sorted((ROOT / folder).rglob("*.py"))]
+    files += sorted((ROOT / JAVA).rglob("src/**/*.java"))
+    found = [line for path in files for line in breaches(path.relative_to(ROOT))]
     print("\n".join(found), end="\n" if found else "")
     return 1 if found else 0
 

@@ -25,6 +25,8 @@ from xml.etree import ElementTree as ET
 ROOT = Path(__file__).resolve().parents[1] / "java-compat"
 MAVEN = ["mvn", "-q", "-B", "-Dstyle.color=never", "-f", str(ROOT / "pom.xml")]
 KNOWN = Path(__file__).resolve().parents[1] / "tests/conformance/known"
+# Of every module, however deep; these are cleared before a run and counted after it.
+REPORTS = "**/target/surefire-reports/TEST-*.xml"
 COUNTED = ("tests", "failures", "errors", "skipped")
 
 
@@ -36,6 +38,12 @@ def version_of(java: Path) -> str | None:
         return None
     found = re.search(r'version "([\d._]+)', said)
     return found[1] if found else None
+
+
+def mavens() -> Path:
+    """The ``java`` that Maven uses."""
+    home = os.environ.get("JAVA_HOME")
+    return Path(home) / "bin/java" if home else Path("java")
 
 
 def others() -> Iterator[Path]:
@@ -59,12 +67,12 @@ def feature(version: str) -> int:
 
 def run(version: str, *arguments: str) -> int:
     """One build with its tests; the exit status."""
-    for report in ROOT.glob("*/target/surefire-reports/*"):
+    for report in ROOT.glob(REPORTS):
         report.unlink()
     began = time.monotonic()
     status = subprocess.run([*MAVEN, *arguments], check=False).returncode
     totals = dict.fromkeys(COUNTED, 0)
-    for report in ROOT.glob("**/target/surefire-reports/TEST-*.xml"):
+    for report in ROOT.glob(REPORTS):
         suite = ET.parse(report).getroot()
         for name in COUNTED:
             totals[name] += int(suite.get(name, 0))
@@ -75,11 +83,11 @@ def run(version: str, *arguments: str) -> int:
 
 def all_runs(one: bool) -> int:
     """Exit status: see the head of this file."""
-    if not shutil.which("mvn") or not shutil.which("java"):
+    java = mavens()
+    if not shutil.which("mvn") or not shutil.which(java):
         print("java: needs a JDK 17 or newer and Maven 3.8.7 (Debian: openjdk-17-jdk-headless maven)", file=sys.stderr)
         return 2
-    home = os.environ.get("JAVA_HOME")
-    version = version_of(Path(home) / "bin/java" if home else Path("java"))
+    version = version_of(java)
     if version is None or feature(version) < 17:
         print(f"java: needs a JDK 17 or newer, and found {version}", file=sys.stderr)
         return 2
@@ -87,17 +95,17 @@ def all_runs(one: bool) -> int:
     other = None if one or status else newest(version)
     if other is not None:
         status = run(other[0], "test", f"-Dlastword.java={other[1]}")
-    return status or conformance()
+    return status or conformance(java)
 
 
-def conformance() -> int:
+def conformance(java: Path) -> int:
     """The client profile by the suite's own command; the exit status."""
     jar = str(ROOT / "conformance/target/lastword-conformance.jar")
     suite = [str(Path(sys.executable).with_name("lastword")), "conformance", "client", "--quiet", "--profile", "draft"]
     for adapter, baseline in (("lastword", "lastword-java"), ("openai-lastword", "openai-java-lastword")):
         known = KNOWN / f"{baseline}.txt"
         began = time.monotonic()
-        command = [*suite, "--expected-failures", str(known), "--", "java", "-jar", jar, adapter]
+        command = [*suite, "--expected-failures", str(known), "--", str(java), "-jar", jar, adapter]
         if known.read_text(encoding="utf-8") or subprocess.run(command, check=False).returncode:
             print(f"java: {baseline} does not keep to the client profile", file=sys.stderr)
             return 1

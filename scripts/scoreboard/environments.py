@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import functools
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -61,7 +62,9 @@ def java_command_of(module: str, *arguments: str) -> list[str]:
     """The command that starts an adapter of java-compat, which is built first."""
     _build_java()
     (jar,) = (JAVA / module / "target").glob("lastword-*.jar")
-    return [str(_tool("java", "a JDK 17 or newer")), "-jar", str(jar), *arguments]
+    home = os.environ.get("JAVA_HOME")  # as Maven takes its own
+    java = _tool(str(Path(home) / "bin/java") if home else "java", "a JDK 17 or newer")
+    return [java, "-jar", str(jar), *arguments]
 
 
 @functools.cache

@@ -36,6 +36,11 @@ import org.junit.jupiter.api.Timeout;
 class LastwordClientTest {
 
   @Test
+  void theVersionIsThatOfThePom() {
+    assertEquals(System.getProperty("lastword.version"), LastwordClient.VERSION);
+  }
+
+  @Test
   void aWholeAnswerIsCompleted() throws Exception {
     try (ScriptedServer server = server(List.of(answer("Hello")));
         LastwordClient client = client(server)) {
@@ -46,9 +51,8 @@ class LastwordClientTest {
       Received request = server.requests().get(0);
       assertEquals(done.requestId(), request.headers.get("x-request-id"));
       assertEquals("Bearer k", request.headers.get("authorization"));
-      assertNull(
-          request.headers.get(
-              "upgrade")); // the JDK's default asks for h2c, and vLLM then reads an empty body
+      // The JDK's default asks for h2c, and vLLM then reads an empty body.
+      assertNull(request.headers.get("upgrade"));
       assertTrue(
           ScriptedServer.becomes(() -> server.problems().isEmpty(), 2000),
           () -> server.problems().toString());

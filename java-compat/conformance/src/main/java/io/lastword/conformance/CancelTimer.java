@@ -2,29 +2,47 @@ package io.lastword.conformance;
 
 import java.util.Timer;
 import java.util.TimerTask;
+import org.jspecify.annotations.Nullable;
 
 /** A caller who cancels from outside while the call runs, if its case says so. */
 public final class CancelTimer implements AutoCloseable {
 
-  private final Timer timer = new Timer(true);
+  private final @Nullable Timer timer;
+  private boolean over;
 
   public CancelTimer(Case given, Runnable cancel) {
-    if (given.cancelAfterMillis() > 0) {
-      TimerTask task =
-          new TimerTask() {
-            @Override
-            public void run() {
-              cancel.run();
-            }
-          };
-      timer.schedule(task, given.cancelAfterMillis());
+    timer = given.cancelAfterMillis() > 0 ? new Timer(true) : null;
+    if (timer != null) {
+      timer.schedule(task(cancel), given.cancelAfterMillis());
     }
   }
 
-  /** The call has ended; an interrupt that came too late is not the next one's. */
+  private TimerTask task(Runnable cancel) {
+    return new TimerTask() {
+      @Override
+      public void run() {
+        synchronized (CancelTimer.this) {
+          if (!over) {
+            cancel.run();
+          }
+        }
+      }
+    };
+  }
+
+  /**
+   * The call has ended, and is cancelled no more; one who is cancelling it is waited for, so that
+   * an interrupt that came too late is not the next call's.
+   */
   @Override
   public void close() {
+    if (timer == null) {
+      return;
+    }
     timer.cancel();
+    synchronized (this) {
+      over = true;
+    }
     Thread.interrupted();
   }
 }

@@ -12,8 +12,8 @@ import org.jspecify.annotations.Nullable;
 /** One call to make, as the runner gives it. */
 public final class Case {
 
-  public final String baseUrl;
-  public final String apiKey;
+  private final String baseUrl;
+  private final String apiKey;
   private final Map<String, Object> call;
 
   /** {@code case} of contract/schemas/adapter.json. */
@@ -21,6 +21,14 @@ public final class Case {
     baseUrl = (String) given.get("base_url");
     apiKey = (String) given.get("api_key");
     call = map(given.get("call"));
+  }
+
+  public String baseUrl() {
+    return baseUrl;
+  }
+
+  public String apiKey() {
+    return apiKey;
   }
 
   public String endpoint() {

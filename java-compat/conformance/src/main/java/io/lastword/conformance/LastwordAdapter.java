@@ -58,8 +58,8 @@ public final class LastwordAdapter implements Adapter {
     Timeouts defaults = Timeouts.defaults();
     LastwordClient.Builder builder =
         LastwordClient.builder()
-            .baseUrl(given.baseUrl)
-            .apiKey(given.apiKey)
+            .baseUrl(given.baseUrl())
+            .apiKey(given.apiKey())
             .retry(RetryPolicy.defaults().withMaxAttempts(given.retries() + 1))
             .timeouts(
                 new Timeouts(
@@ -82,7 +82,7 @@ public final class LastwordAdapter implements Adapter {
       case "models" -> {
         try {
           client.models();
-          return new Heard().completed();
+          return new Transcript().completed();
         } catch (LastwordException e) {
           return Report.failed(e);
         }
@@ -105,42 +105,50 @@ public final class LastwordAdapter implements Adapter {
     if (!given.stream()) {
       return Report.of(endpoint.tryCreate(request));
     }
-    Map<Integer, String> texts = new TreeMap<>();
     try (AnswerStream stream = endpoint.createStreaming(request)) {
-      int left = given.leaveAfterEvents();
-      try {
-        for (Chunk chunk : stream) {
-          for (Object each : Case.list(chunk.body().get("choices"))) {
-            int index = (Integer) Case.map(each).getOrDefault("index", 0);
-            texts.merge(index, chunk.text(index), String::concat);
-          }
-          if (--left == 0) {
-            stream.close();
-            break;
-          }
-        }
-      } catch (LastwordException e) {
-        check(stream.outcome().error() == e, "another error");
-        check(said(e.partial(), texts), "the error's partial is not what the chunks said");
-        return Report.failed(e, stream.toolCalls());
-      }
-      check(
-          stream.text().equals(texts.getOrDefault(0, "")),
-          "the stream's text is not what its chunks said");
-      List<ToolCall> calls = stream.toolCalls();
-      return stream
-          .outcome()
-          .fold(
-              Report::completed,
-              it -> Report.failed(it.error(), calls),
-              it -> Report.failed(it.error(), calls),
-              it -> Report.failed(it.error(), calls));
+      return report(stream, given.leaveAfterEvents());
     } catch (LastwordException e) {
       return Report.failed(e);
     }
   }
 
-  private static boolean said(Partial partial, Map<Integer, String> texts) {
+  private static Map<String, Object> report(AnswerStream stream, int leaveAfter) {
+    Map<Integer, String> texts = new TreeMap<>();
+    try {
+      read(stream, leaveAfter, texts);
+    } catch (LastwordException e) {
+      check(stream.outcome().error() == e, "another error");
+      check(sameTexts(e.partial(), texts), "the error's partial is not what the chunks said");
+      return Report.failed(e, stream.toolCalls());
+    }
+    check(
+        stream.text().equals(texts.getOrDefault(0, "")),
+        "the stream's text is not what its chunks said");
+    List<ToolCall> calls = stream.toolCalls();
+    return stream
+        .outcome()
+        .fold(
+            Report::completed,
+            it -> Report.failed(it.error(), calls),
+            it -> Report.failed(it.error(), calls),
+            it -> Report.failed(it.error(), calls));
+  }
+
+  private static void read(AnswerStream stream, int leaveAfter, Map<Integer, String> texts) {
+    int left = leaveAfter;
+    for (Chunk chunk : stream) {
+      for (Object each : Case.list(chunk.body().get("choices"))) {
+        int index = (Integer) Case.map(each).getOrDefault("index", 0);
+        texts.merge(index, chunk.text(index), String::concat);
+      }
+      if (--left == 0) {
+        stream.close();
+        return;
+      }
+    }
+  }
+
+  private static boolean sameTexts(Partial partial, Map<Integer, String> texts) {
     Map<Integer, String> all = new TreeMap<>(texts);
     all.replaceAll((index, text) -> "");
     all.putAll(partial.texts());
@@ -149,7 +157,7 @@ public final class LastwordAdapter implements Adapter {
 
   private static void check(boolean holds, String otherwise) {
     if (!holds) {
-      throw new AssertionError(otherwise);
+      throw new IllegalStateException(otherwise);
     }
   }
 }

@@ -48,10 +48,12 @@ public final class Main {
   public static void run(Adapter adapter) throws IOException {
     PrintStream answers =
         new PrintStream(new FileOutputStream(FileDescriptor.out), false, StandardCharsets.UTF_8);
-    System.setOut(System.err); // stdout is the protocol's: what a library prints goes to stderr
+    // stdout is the protocol's: what a library prints goes to stderr
+    System.setOut(System.err);
     serve(adapter, answers);
     System.err.flush();
-    Runtime.getRuntime().halt(0); // whatever threads the library keeps
+    // whatever threads the library keeps
+    Runtime.getRuntime().halt(0);
   }
 
   private static void serve(Adapter adapter, PrintStream answers) throws IOException {
@@ -96,7 +98,8 @@ public final class Main {
       answer.put("result", adapter.run(new Case(Case.map(message.get("case")))));
     } catch (Adapter.Unable e) {
       answer.put("unable", String.valueOf(e.getMessage()));
-    } catch (Exception e) { // the adapter's own fault: the runner is told, stderr has the place
+    } catch (Exception e) {
+      // the adapter's own fault: the runner is told, stderr has the place
       e.printStackTrace();
       answer.put("unable", "the adapter failed: " + e);
     }

@@ -46,10 +46,11 @@ public final class OpenAiAdapter implements Adapter {
   @Override
   public Map<String, Object> run(Case given) throws Exception {
     OpenAIClient client = client(given);
-    Map<String, Object> result =
-        given.repeated(() -> new OpenAiCall(client, given).make(this::said));
-    client.close();
-    return result;
+    try {
+      return given.repeated(() -> new OpenAiCall(client, given).make(this::report));
+    } finally {
+      client.close();
+    }
   }
 
   private OpenAIClient client(Case given) {
@@ -71,17 +72,17 @@ public final class OpenAiAdapter implements Adapter {
                 decorated
                     ? LastwordHttpClient.create(silence)
                     : OkHttpClient.builder().timeout(limits).build())
-            .baseUrl(given.baseUrl)
-            .apiKey(given.apiKey)
+            .baseUrl(given.baseUrl())
+            .apiKey(given.apiKey())
             .maxRetries(given.retries())
             .timeout(limits)
             .build();
     return new OpenAIClientImpl(options);
   }
 
-  private Map<String, Object> said(RuntimeException thrown) {
+  private Map<String, Object> report(RuntimeException thrown) {
     if (!decorated) {
-      return OpenAiErrors.said(thrown);
+      return OpenAiErrors.report(thrown);
     }
     return LastwordErrors.of(thrown).map(Report::failed).orElseThrow(() -> thrown);
   }

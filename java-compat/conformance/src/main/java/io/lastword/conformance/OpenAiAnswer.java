@@ -15,7 +15,7 @@ final class OpenAiAnswer {
   /** With one of these the caller runs what was called. */
   private static final Set<String> RUN = Set.of("tool_calls", "function_call", "stop");
 
-  private final Heard heard = new Heard();
+  private final Transcript transcript = new Transcript();
   private final Map<String, ToolCall> calls = new TreeMap<>();
   private boolean run;
 
@@ -26,7 +26,7 @@ final class OpenAiAnswer {
   }
 
   void take(ChatCompletionChunk.Choice choice) {
-    heard.text(choice.index(), choice.delta().content().orElse(""));
+    transcript.text(choice.index(), choice.delta().content().orElse(""));
     for (ChatCompletionChunk.Choice.Delta.ToolCall part :
         choice.delta().toolCalls().orElse(List.of())) {
       ToolCall call = call(choice.index(), part.index());
@@ -38,7 +38,7 @@ final class OpenAiAnswer {
   }
 
   void take(ChatCompletion.Choice choice) {
-    heard.text(choice.index(), choice.message().content().orElse(""));
+    transcript.text(choice.index(), choice.message().content().orElse(""));
     int number = 0;
     for (ChatCompletionMessageToolCall each : choice.message().toolCalls().orElse(List.of())) {
       ToolCall call = call(choice.index(), number++);
@@ -50,20 +50,20 @@ final class OpenAiAnswer {
   }
 
   void take(CompletionChoice choice) {
-    heard.text(choice.index(), choice.text());
+    transcript.text(choice.index(), choice.text());
     choice._finishReason().asKnown().ifPresent(it -> finish(choice.index(), it.asString()));
   }
 
   /** What the caller has in hand at the end of the call. */
-  Heard heard() {
+  Transcript transcript() {
     if (run) {
-      calls.values().forEach(call -> heard.call(call.id, call.name, call.arguments));
+      calls.values().forEach(call -> transcript.call(call.id, call.name, call.arguments));
     }
-    return heard;
+    return transcript;
   }
 
   private void finish(long choice, String reason) {
-    heard.finish(choice, reason);
+    transcript.finish(choice, reason);
     run |= RUN.contains(reason);
   }
 

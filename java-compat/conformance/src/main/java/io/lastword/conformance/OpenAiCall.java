@@ -27,13 +27,14 @@ final class OpenAiCall {
     this.given = given;
   }
 
-  /** {@code said} gives the report on what is thrown. */
-  Map<String, Object> make(Function<RuntimeException, Map<String, Object>> said) {
+  /** {@code report} gives the report on what is thrown. */
+  Map<String, Object> make(Function<RuntimeException, Map<String, Object>> report) {
     Thread caller = Thread.currentThread();
     Runnable leave =
         () -> {
           left = true;
-          caller.interrupt(); // its close waits for the thread that reads
+          // the stream's close waits for the thread that reads
+          caller.interrupt();
         };
     try (CancelTimer timer = new CancelTimer(given, leave)) {
       switch (given.endpoint()) {
@@ -41,11 +42,14 @@ final class OpenAiCall {
         case "completions" -> completions();
         default -> chat();
       }
-      return answer.heard().completed();
-    } catch (Exception e) { // Kotlin throws InterruptedException where Java would have to say so
+      return answer.transcript().completed();
+    } catch (Exception e) {
+      // Kotlin throws InterruptedException where Java would have to say so
       RuntimeException thrown =
           e instanceof RuntimeException known ? known : new OpenAIIoException("interrupted", e);
-      return left ? answer.heard().cancelled() : answer.heard().failed(said.apply(thrown));
+      return left
+          ? answer.transcript().cancelled()
+          : answer.transcript().failed(report.apply(thrown));
     }
   }
 

@@ -12,23 +12,24 @@ public final class OpenAiErrors {
   private OpenAiErrors() {}
 
   /** The report on what it threw. */
-  public static Map<String, Object> said(Throwable thrown) {
+  public static Map<String, Object> report(Throwable thrown) {
     String message = String.valueOf(thrown.getMessage());
     if (thrown instanceof OpenAIServiceException error) {
-      return Said.failed("internal_server_error", code(error), error.statusCode(), message);
+      return ErrorReport.of("internal_server_error", code(error), error.statusCode(), message);
     }
     if (!(thrown instanceof OpenAIIoException)) {
-      return Said.failed("malformed_response", null, null, message);
+      return ErrorReport.of("malformed_response", null, null, message);
     }
     // "Stream failed" once there is an answer's head, else "Request failed"
     boolean begun = message.equals("Stream failed");
-    return Said.failed(begun ? "stream_incomplete" : "connection_failed", null, null, message);
+    return ErrorReport.of(begun ? "stream_incomplete" : "connection_failed", null, null, message);
   }
 
   private static @Nullable String code(OpenAIServiceException error) {
     try {
       return error.code().orElse(null);
-    } catch (OpenAIInvalidDataException e) { // it is no string, as vLLM's is not
+    } catch (OpenAIInvalidDataException e) {
+      // it is no string, as vLLM's is not
       return null;
     }
   }

@@ -21,8 +21,8 @@ class ChunkingTest {
   @TestFactory
   Stream<DynamicTest> vectors() {
     return Vectors.of("decode", 150).stream()
-        .filter(
-            vector -> !vector.containsKey("segmentations")) // those that name their cuts mean them
+        // those that name their cuts mean them
+        .filter(vector -> !vector.containsKey("segmentations"))
         .flatMap(
             vector ->
                 Stream.iterate(1, seed -> seed + 1)
@@ -40,10 +40,9 @@ class ChunkingTest {
     for (byte[] whole : DecodeVectorsTest.pieces(vector, "whole")) {
       int at = 0;
       while (at < whole.length) {
-        int end =
-            Math.min(
-                whole.length,
-                at + random.nextInt(longest) + (random.nextInt(8) == 0 ? 0 : 1)); // empty ones too
+        // now and then an empty one too
+        int length = random.nextInt(longest) + (random.nextInt(8) == 0 ? 0 : 1);
+        int end = Math.min(whole.length, at + length);
         pieces.add(Arrays.copyOfRange(whole, at, end));
         at = end;
       }

@@ -20,9 +20,11 @@ import org.junit.jupiter.api.TestFactory;
 /** Every retry vector on the decision itself, under a virtual clock and without jitter. */
 class RetryVectorsTest {
 
-  private static final int COST = 5; // of one retry, in the budget's own unit
-  private static final Instant CLOCK =
-      Instant.ofEpochSecond(1_767_225_600); // for hints that are dates
+  /** Of one retry, in the budget's own unit. */
+  private static final int COST = 5;
+
+  /** For hints that are dates. */
+  private static final Instant CLOCK = Instant.ofEpochSecond(1_767_225_600);
 
   @TestFactory
   Stream<DynamicTest> vectors() {
@@ -46,36 +48,40 @@ class RetryVectorsTest {
       number++;
       now = now.plus(millis(attempt, "took_ms", 0));
       error = failure(attempt);
-      Map<String, Object> told = new LinkedHashMap<>(Map.of("decision", "success"));
+      Map<String, Object> decided = new LinkedHashMap<>(Map.of("decision", "success"));
       if (error != null) {
         Duration left =
             given.containsKey("deadline_ms") ? millis(given, "deadline_ms", 0).minus(now) : null;
         boolean delivered = Boolean.TRUE.equals(attempt.get("delivered"));
         RetryDecision decision =
             RetryDecision.after(error, number, delivered, left, policy, budget, () -> 1.0);
-        told.put("decision", "give_up");
+        decided.put("decision", "give_up");
         if (decision instanceof RetryDecision.Retry retry) {
-          told.put("decision", "retry");
-          told.put("delay_ms", (int) retry.delay().toMillis());
+          decided.put("decision", "retry");
+          decided.put("delay_ms", (int) retry.delay().toMillis());
           now = now.plus(retry.delay());
         }
       }
-      if (!told.equals(attempt.get("expect"))) {
-        problems.add("after attempt " + number + ": " + told + ", not " + attempt.get("expect"));
+      if (!decided.equals(attempt.get("expect"))) {
+        problems.add("after attempt " + number + ": " + decided + ", not " + attempt.get("expect"));
       }
     }
+    problems.addAll(differences(Vectors.map(vector, "expect"), error, now));
+    assertEquals(List.of(), problems);
+  }
+
+  /** How the call ended otherwise than expected. */
+  private static List<String> differences(
+      Map<String, Object> expect, ErrorInfo error, Duration elapsed) {
     Map<String, Object> ended = new LinkedHashMap<>();
     ended.put("outcome", error == null ? "completed" : error.outcome().word());
     ended.put("code", error == null ? null : error.code());
-    ended.put("elapsed_ms", (int) now.toMillis());
-    Map<String, Object> expect = Vectors.map(vector, "expect");
-    ended.forEach(
-        (name, value) -> {
-          if (expect.containsKey(name) && !Objects.equals(value, expect.get(name))) {
-            problems.add(name + " is " + value + ", not " + expect.get(name));
-          }
-        });
-    assertEquals(List.of(), problems);
+    ended.put("elapsed_ms", (int) elapsed.toMillis());
+    return ended.keySet().stream()
+        .filter(name -> expect.containsKey(name))
+        .filter(name -> !Objects.equals(ended.get(name), expect.get(name)))
+        .map(name -> name + " is " + ended.get(name) + ", not " + expect.get(name))
+        .toList();
   }
 
   private static ErrorInfo failure(Map<String, Object> attempt) throws Exception {

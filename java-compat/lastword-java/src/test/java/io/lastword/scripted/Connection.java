@@ -20,9 +20,10 @@ final class Connection {
   private final ScriptedServer server;
   private final Socket socket;
   private final int number;
-  private final ByteArrayOutputStream held =
-      new ByteArrayOutputStream(); // of a body that is sent as a whole
-  private byte[] buffer = new byte[0]; // under the lock of this
+  // of a body that is sent as a whole
+  private final ByteArrayOutputStream held = new ByteArrayOutputStream();
+  // under the lock of this
+  private byte[] buffer = new byte[0];
   private volatile boolean gone;
   private volatile boolean over;
   private volatile Received current;
@@ -157,8 +158,8 @@ final class Connection {
       }
       case "reset" -> {
         flush();
-        untilGone(
-            20, false); // some kernels drop what was received but not yet read when an RST arrives
+        // Some kernels drop what was received but not yet read when an RST arrives.
+        untilGone(20, false);
         over = true;
         socket.setSoLinger(true, 0);
         socket.close();

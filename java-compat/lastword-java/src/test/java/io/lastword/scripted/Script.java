@@ -15,8 +15,8 @@ import java.util.stream.Collectors;
 /** One exchange of a vector, read: what answers one request. */
 final class Script {
 
-  private static final int MISSING_BYTES =
-      64; // declared and never sent, when a body with a length is to be cut
+  /** Declared and never sent, when a body with a length is to be cut. */
+  private static final int MISSING_BYTES = 64;
 
   final Integer status;
   final List<Step> before;

@@ -26,6 +26,40 @@ public final class Expected {
   /** One sentence for each difference; members that {@code result} lacks are passed over. */
   public static List<String> differences(Map<String, Object> expect, Map<String, Object> result) {
     List<String> found = new ArrayList<>();
+    verdict(expect, result, found);
+    for (String name : EQUAL) {
+      if (both(expect, result, name) && !same(expect.get(name), result.get(name))) {
+        found.add(name + " is " + result.get(name) + ", not " + expect.get(name));
+      }
+    }
+    if (both(expect, result, "details")) {
+      details(Vectors.map(expect, "details"), Vectors.map(result, "details"), found);
+    }
+    if (both(expect, result, "message_contains", "message")) {
+      message(expect, String.valueOf(result.get("message")), found);
+    }
+    if (both(expect, result, "warnings")
+        && result.get("warnings") instanceof List<?> warnings
+        && warnings.size() != (Integer) expect.get("warnings")) {
+      found.add("warnings are " + warnings);
+    }
+    if (both(expect, result, "tool_calls")) {
+      toolCalls(Vectors.maps(expect, "tool_calls"), Vectors.maps(result, "tool_calls"), found);
+    }
+    return found;
+  }
+
+  private static boolean both(Map<String, Object> expect, Map<String, Object> result, String name) {
+    return both(expect, result, name, name);
+  }
+
+  private static boolean both(
+      Map<String, Object> expect, Map<String, Object> result, String expected, String given) {
+    return expect.containsKey(expected) && result.containsKey(given);
+  }
+
+  private static void verdict(
+      Map<String, Object> expect, Map<String, Object> result, List<String> found) {
     if (!expect.get("outcome").equals(result.get("outcome"))) {
       found.add("outcome is " + result.get("outcome") + ", not " + expect.get("outcome"));
     }
@@ -35,52 +69,38 @@ public final class Expected {
       found.add(
           "code is " + result.get("code") + ", not one of " + codes + ": " + result.get("message"));
     }
-    for (String name : EQUAL) {
-      if (expect.containsKey(name)
-          && result.containsKey(name)
-          && !same(expect.get(name), result.get(name))) {
-        found.add(name + " is " + result.get(name) + ", not " + expect.get(name));
-      }
-    }
-    Vectors.map(expect, "details")
-        .forEach(
-            (name, value) -> {
-              if (result.containsKey("details")
-                  && !same(value, Vectors.map(result, "details").get(name))) {
-                found.add(
-                    "details has "
-                        + name
-                        + " "
-                        + Vectors.map(result, "details").get(name)
-                        + ", not "
-                        + value);
-              }
-            });
+  }
+
+  private static void details(
+      Map<String, Object> wanted, Map<String, Object> details, List<String> found) {
+    wanted.forEach(
+        (name, value) -> {
+          if (!same(value, details.get(name))) {
+            found.add("details has " + name + " " + details.get(name) + ", not " + value);
+          }
+        });
+  }
+
+  private static void message(Map<String, Object> expect, String message, List<String> found) {
     for (String part : Vectors.texts(expect, "message_contains", List.of())) {
-      if (result.containsKey("message") && !String.valueOf(result.get("message")).contains(part)) {
-        found.add("message lacks '" + part + "': " + result.get("message"));
+      if (!message.contains(part)) {
+        found.add("message lacks '" + part + "': " + message);
       }
     }
-    if (expect.containsKey("warnings") && result.get("warnings") instanceof List<?> warnings) {
-      if (warnings.size() != (Integer) expect.get("warnings")) {
-        found.add("warnings are " + warnings);
-      }
+  }
+
+  private static void toolCalls(
+      List<Map<String, Object>> wanted, List<Map<String, Object>> calls, List<String> found) {
+    boolean same = wanted.size() == calls.size();
+    for (int i = 0; same && i < wanted.size(); i++) {
+      Map<String, Object> call = calls.get(i);
+      same =
+          wanted.get(i).entrySet().stream()
+              .allMatch(each -> same(each.getValue(), call.get(each.getKey())));
     }
-    if (expect.containsKey("tool_calls") && result.containsKey("tool_calls")) {
-      List<Map<String, Object>> wanted = Vectors.maps(expect, "tool_calls");
-      List<Map<String, Object>> calls = Vectors.maps(result, "tool_calls");
-      boolean same = wanted.size() == calls.size();
-      for (int i = 0; same && i < wanted.size(); i++) {
-        Map<String, Object> call = calls.get(i);
-        same =
-            wanted.get(i).entrySet().stream()
-                .allMatch(each -> same(each.getValue(), call.get(each.getKey())));
-      }
-      if (!same) {
-        found.add("tool_calls are " + calls + ", not " + wanted);
-      }
+    if (!same) {
+      found.add("tool_calls are " + calls + ", not " + wanted);
     }
-    return found;
   }
 
   /** Equal as JSON: 1 and 1.0 are the same number. */

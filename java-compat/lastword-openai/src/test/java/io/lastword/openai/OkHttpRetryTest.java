@@ -3,17 +3,16 @@ package io.lastword.openai;
 import static io.lastword.Answers.answer;
 import static io.lastword.Answers.failure;
 import static io.lastword.Answers.server;
+import static io.lastword.openai.OpenAi.HI;
+import static io.lastword.openai.OpenAi.client;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 
 import com.openai.client.OpenAIClient;
-import com.openai.client.OpenAIClientImpl;
 import com.openai.client.okhttp.OkHttpClient;
-import com.openai.core.ClientOptions;
 import com.openai.core.RequestOptions;
 import com.openai.core.http.HttpClient;
 import com.openai.core.http.HttpRequest;
 import com.openai.core.http.HttpResponse;
-import com.openai.models.chat.completions.ChatCompletionCreateParams;
 import io.lastword.scripted.ScriptedServer;
 import io.lastword.scripted.ScriptedServer.Listening;
 import java.util.List;
@@ -35,10 +34,8 @@ import org.junit.jupiter.params.provider.MethodSource;
 @Timeout(30)
 class OkHttpRetryTest {
 
-  private static final ChatCompletionCreateParams HI =
-      ChatCompletionCreateParams.builder().model("m").addUserMessage("hi").build();
-
-  private static final String RETRIES = "x-stainless-retry-count"; // openai-java's own count
+  /** openai-java's own count. */
+  private static final String RETRIES = "x-stainless-retry-count";
 
   static Stream<Map<String, Object>> failures() {
     return Stream.of(
@@ -68,14 +65,7 @@ class OkHttpRetryTest {
 
   private static Optional<String> answered(ScriptedServer server, HttpClient http)
       throws Exception {
-    ClientOptions options =
-        ClientOptions.builder()
-            .httpClient(LastwordHttpClient.around(http))
-            .baseUrl(server.baseUrl())
-            .apiKey("k")
-            .maxRetries(1)
-            .build();
-    OpenAIClient client = new OpenAIClientImpl(options);
+    OpenAIClient client = client(server.baseUrl(), LastwordHttpClient.around(http), 1);
     try {
       return client
           .async()

@@ -34,8 +34,8 @@ interface ModelCall {
   private static ModelCall models(Case given) {
     OpenAiModelCatalog catalog =
         OpenAiModelCatalog.builder()
-            .baseUrl(given.baseUrl)
-            .apiKey(given.apiKey)
+            .baseUrl(given.baseUrl())
+            .apiKey(given.apiKey())
             .connectTimeout(limit(given))
             .build();
     return caller -> {
@@ -52,8 +52,8 @@ interface ModelCall {
     if (given.stream()) {
       OpenAiStreamingLanguageModel model =
           OpenAiStreamingLanguageModel.builder()
-              .baseUrl(given.baseUrl)
-              .apiKey(given.apiKey)
+              .baseUrl(given.baseUrl())
+              .apiKey(given.apiKey())
               .modelName(name)
               .timeout(limit(given))
               .build();
@@ -61,8 +61,8 @@ interface ModelCall {
     }
     OpenAiLanguageModel model =
         OpenAiLanguageModel.builder()
-            .baseUrl(given.baseUrl)
-            .apiKey(given.apiKey)
+            .baseUrl(given.baseUrl())
+            .apiKey(given.apiKey())
             .modelName(name)
             .timeout(limit(given))
             .maxRetries(given.retries())
@@ -80,8 +80,8 @@ interface ModelCall {
     if (given.stream()) {
       OpenAiStreamingChatModel model =
           OpenAiStreamingChatModel.builder()
-              .baseUrl(given.baseUrl)
-              .apiKey(given.apiKey)
+              .baseUrl(given.baseUrl())
+              .apiKey(given.apiKey())
               .modelName(name)
               .customParameters(more)
               .timeout(limit(given))
@@ -90,8 +90,8 @@ interface ModelCall {
     }
     OpenAiChatModel model =
         OpenAiChatModel.builder()
-            .baseUrl(given.baseUrl)
-            .apiKey(given.apiKey)
+            .baseUrl(given.baseUrl())
+            .apiKey(given.apiKey())
             .modelName(name)
             .customParameters(more)
             .timeout(limit(given))

@@ -15,7 +15,7 @@ import dev.langchain4j.model.output.Response;
 import dev.langchain4j.model.output.TokenUsage;
 import io.lastword.conformance.CancelTimer;
 import io.lastword.conformance.Case;
-import io.lastword.conformance.Heard;
+import io.lastword.conformance.Transcript;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import org.jspecify.annotations.Nullable;
@@ -37,7 +37,7 @@ final class ModelCaller implements StreamingChatResponseHandler {
 
   private final Case given;
   private final CompletableFuture<Map<String, Object>> result = new CompletableFuture<>();
-  private final Heard heard = new Heard();
+  private final Transcript transcript = new Transcript();
   private boolean leaving;
   private int events;
   private @Nullable StreamingHandle handle;
@@ -72,12 +72,12 @@ final class ModelCaller implements StreamingChatResponseHandler {
 
   private void left(StreamingHandle handle) {
     handle.cancel();
-    result.complete(heard.cancelled());
+    result.complete(transcript.cancelled());
   }
 
   @Override
   public synchronized void onPartialResponse(PartialResponse part, PartialResponseContext context) {
-    heard.text(0, part.text());
+    transcript.text(0, part.text());
     event(context.streamingHandle());
   }
 
@@ -95,12 +95,12 @@ final class ModelCaller implements StreamingChatResponseHandler {
 
   @Override
   public synchronized void onCompleteToolCall(CompleteToolCall call) {
-    called(heard, call.toolExecutionRequest());
+    called(transcript, call.toolExecutionRequest());
   }
 
   @Override
   public synchronized void onCompleteResponse(ChatResponse response) {
-    Heard whole =
+    Transcript whole =
         whole(response.aiMessage().text(), response.finishReason(), response.tokenUsage());
     response.aiMessage().toolExecutionRequests().forEach(request -> called(whole, request));
     result.complete(whole.completed());
@@ -111,7 +111,7 @@ final class ModelCaller implements StreamingChatResponseHandler {
     return new StreamingResponseHandler<>() {
       @Override
       public void onNext(String token) {
-        heard.text(0, token);
+        transcript.text(0, token);
       }
 
       @Override
@@ -127,19 +127,19 @@ final class ModelCaller implements StreamingChatResponseHandler {
   }
 
   void completed(Response<String> response) {
-    Heard whole = whole(response.content(), response.finishReason(), response.tokenUsage());
+    Transcript whole = whole(response.content(), response.finishReason(), response.tokenUsage());
     result.complete(whole.completed());
   }
 
   /** The list of models has come. */
   void completed() {
-    result.complete(heard.completed());
+    result.complete(transcript.completed());
   }
 
-  /** What a complete response holds is given in the place of what was heard until then. */
-  private static Heard whole(
+  /** What a complete response holds is given in the place of what was told until then. */
+  private static Transcript whole(
       @Nullable String text, @Nullable FinishReason reason, @Nullable TokenUsage usage) {
-    Heard whole = new Heard();
+    Transcript whole = new Transcript();
     if (text != null) {
       whole.text(0, text);
     }
@@ -152,13 +152,13 @@ final class ModelCaller implements StreamingChatResponseHandler {
     return whole;
   }
 
-  private static void called(Heard by, ToolExecutionRequest request) {
+  private static void called(Transcript by, ToolExecutionRequest request) {
     by.call(String.valueOf(request.id()), request.name(), request.arguments());
   }
 
   @Override
   public synchronized void onError(Throwable error) {
     boolean left = leaving && !given.stream();
-    result.complete(left ? heard.cancelled() : heard.failed(ModelErrors.said(error)));
+    result.complete(left ? transcript.cancelled() : transcript.failed(ModelErrors.report(error)));
   }
 }

@@ -7,7 +7,7 @@ import dev.langchain4j.exception.InternalServerException;
 import dev.langchain4j.exception.LangChain4jException;
 import dev.langchain4j.exception.TimeoutException;
 import dev.langchain4j.exception.UnresolvedModelServerException;
-import io.lastword.conformance.Said;
+import io.lastword.conformance.ErrorReport;
 import java.io.IOException;
 import java.util.Map;
 import org.jspecify.annotations.Nullable;
@@ -18,16 +18,17 @@ final class ModelErrors {
   private ModelErrors() {}
 
   /** The report on what was thrown, or given to a handler. */
-  static Map<String, Object> said(Throwable error) {
+  static Map<String, Object> report(Throwable error) {
     HttpException http = cause(error, HttpException.class);
     String byClass = http != null ? "invalid_request_error" : byClass(error);
     Integer status = http == null ? null : http.statusCode();
-    return Said.failed(byClass, null, status, String.valueOf(error.getMessage()));
+    return ErrorReport.of(byClass, null, status, String.valueOf(error.getMessage()));
   }
 
   private static String byClass(Throwable error) {
     if (error instanceof TimeoutException) {
-      return "connect_timeout"; // connecting is the only thing that a case limits
+      // connecting is the only thing that a case limits
+      return "connect_timeout";
     }
     if (error instanceof ContentFilteredException) {
       return "content_filtered";

@@ -3,9 +3,9 @@ package io.lastword.peers.springai;
 import io.lastword.conformance.Adapter;
 import io.lastword.conformance.CancelTimer;
 import io.lastword.conformance.Case;
-import io.lastword.conformance.Heard;
 import io.lastword.conformance.Main;
 import io.lastword.conformance.OpenAiErrors;
+import io.lastword.conformance.Transcript;
 import java.io.IOException;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -60,8 +60,8 @@ public final class SpringAiAdapter implements Adapter {
     more.remove("messages");
     OpenAiChatOptions options =
         OpenAiChatOptions.builder()
-            .baseUrl(given.baseUrl)
-            .apiKey(given.apiKey)
+            .baseUrl(given.baseUrl())
+            .apiKey(given.apiKey())
             .model((String) more.remove("model"))
             .n((Integer) more.remove("n"))
             .extraBody(more)
@@ -76,7 +76,7 @@ public final class SpringAiAdapter implements Adapter {
   private static final class One {
     private final Case given;
     private final CompletableFuture<Map<String, Object>> result = new CompletableFuture<>();
-    private final Heard heard = new Heard();
+    private final Transcript transcript = new Transcript();
     private volatile boolean left;
 
     One(Case given) {
@@ -103,7 +103,8 @@ public final class SpringAiAdapter implements Adapter {
           completed();
         }
         return result.get();
-      } catch (Exception e) { // Kotlin throws InterruptedException where Java would have to say so
+      } catch (Exception e) {
+        // Kotlin throws InterruptedException where Java would have to say so
         failed(e);
         return result.get();
       }
@@ -141,32 +142,33 @@ public final class SpringAiAdapter implements Adapter {
       for (Generation each : response.getResults()) {
         AssistantMessage message = each.getOutput();
         long choice = ((Number) message.getMetadata().get("index")).longValue();
-        heard.text(choice, message.getText() == null ? "" : message.getText());
-        message.getToolCalls().forEach(it -> heard.call(it.id(), it.name(), it.arguments()));
+        transcript.text(choice, message.getText() == null ? "" : message.getText());
+        message.getToolCalls().forEach(it -> transcript.call(it.id(), it.name(), it.arguments()));
         String reason = each.getMetadata().getFinishReason();
         if (reason != null && !reason.isEmpty()) {
-          heard.finish(choice, reason.toLowerCase(Locale.ROOT));
+          transcript.finish(choice, reason.toLowerCase(Locale.ROOT));
         }
       }
       Usage counts = response.getMetadata().getUsage();
-      if (counts != null && counts.getTotalTokens() > 0) { // none is all zeros
-        heard.usage(
+      // none is all zeros
+      if (counts != null && counts.getTotalTokens() > 0) {
+        transcript.usage(
             counts.getPromptTokens(), counts.getCompletionTokens(), counts.getTotalTokens());
       }
     }
 
     private synchronized void completed() {
-      result.complete(heard.completed());
+      result.complete(transcript.completed());
     }
 
     private synchronized void cancelled() {
-      result.complete(heard.cancelled());
+      result.complete(transcript.cancelled());
     }
 
     private synchronized void failed(Throwable error) {
       boolean wrapped = error instanceof CompletionException && error.getCause() != null;
-      Map<String, Object> said = OpenAiErrors.said(wrapped ? error.getCause() : error);
-      result.complete(left ? heard.cancelled() : heard.failed(said));
+      Map<String, Object> report = OpenAiErrors.report(wrapped ? error.getCause() : error);
+      result.complete(left ? transcript.cancelled() : transcript.failed(report));
     }
   }
 }

@@ -1,4 +1,4 @@
-package io.lastword.peers.langchain4j;
+package io.lastword.examples.langchain4j;
 
 import com.fasterxml.jackson.core.JsonProcessingException;
 import com.fasterxml.jackson.core.type.TypeReference;

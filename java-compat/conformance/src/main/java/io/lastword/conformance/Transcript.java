@@ -11,7 +11,7 @@ import org.jspecify.annotations.Nullable;
  * What a caller has been handed of an answer, and the report on it once the call has ended. Not for
  * several threads.
  */
-public final class Heard {
+public final class Transcript {
 
   private final Map<String, String> texts = new TreeMap<>();
   private final Map<String, String> finishReasons = new TreeMap<>();
@@ -47,9 +47,9 @@ public final class Heard {
     return ended("cancelled", "cancelled");
   }
 
-  /** {@code said} is the report on the error alone. */
-  public Map<String, Object> failed(Map<String, Object> said) {
-    return with(said);
+  /** {@code error} is the report on the error alone. */
+  public Map<String, Object> failed(Map<String, Object> error) {
+    return with(error);
   }
 
   private Map<String, Object> ended(String outcome, @Nullable String code) {

@@ -1,4 +1,4 @@
-package io.lastword.peers.langchain4j;
+package io.lastword.examples.langchain4j;
 
 import static io.lastword.Answers.TOO_LONG;
 import static io.lastword.Answers.answer;
@@ -55,10 +55,8 @@ class LastwordHttpClientTest {
       assertEquals("Bearer k", request.headers.get("authorization"));
       assertEquals("langchain4j-openai", request.headers.get("user-agent"));
       assertNotNull(request.headers.get("x-request-id"));
-      assertNull(
-          request.headers.get(
-              "upgrade")); // LangChain4j's own client asks for h2c, and vLLM then reads an empty
-      // body
+      // LangChain4j's own client asks for h2c, and vLLM then reads an empty body.
+      assertNull(request.headers.get("upgrade"));
       assertTrue(
           new String(request.body, StandardCharsets.UTF_8).contains("\"seed\":7"),
           "what else the model was given");
@@ -69,11 +67,11 @@ class LastwordHttpClientTest {
   void aWholeStream() throws Exception {
     try (ScriptedServer server = server(List.of(stream("[DONE]", "Hel", "lo")));
         LastwordClient client = client(server)) {
-      Heard heard = new Heard();
-      streaming(client).chat("hi", heard);
-      heard.becomes("Hel", "lo", "complete");
-      assertEquals("Hello", heard.response.aiMessage().text());
-      assertEquals(FinishReason.STOP, heard.response.finishReason());
+      RecordingHandler handler = new RecordingHandler();
+      streaming(client).chat("hi", handler);
+      handler.becomes("Hel", "lo", "complete");
+      assertEquals("Hello", handler.response.aiMessage().text());
+      assertEquals(FinishReason.STOP, handler.response.finishReason());
       assertTrue(
           new String(server.requests().get(0).body, StandardCharsets.UTF_8)
               .contains("\"include_usage\":true"));
@@ -84,9 +82,9 @@ class LastwordHttpClientTest {
   void aStreamThatIsCutEndsInOneErrorAndIsNeverComplete() throws Exception {
     try (ScriptedServer server = server(List.of(stream(Map.of("end", "truncate"), "Hel")));
         LastwordClient client = client(server)) {
-      Heard heard = new Heard();
-      streaming(client).chat("hi", heard);
-      LastwordException error = heard.error("Hel", "error");
+      RecordingHandler handler = new RecordingHandler();
+      streaming(client).chat("hi", handler);
+      LastwordException error = handler.error("Hel", "error");
       assertEquals(Codes.STREAM_INCOMPLETE, error.code());
       assertEquals("Hel", error.partial().text());
     }
@@ -96,9 +94,9 @@ class LastwordHttpClientTest {
   void aStreamThatEndsWithoutDoneOrFinishReasonIsCutToo() throws Exception {
     try (ScriptedServer server = server(List.of(stream(Map.of("end", "complete"), "Hel")));
         LastwordClient client = client(server)) {
-      Heard heard = new Heard();
-      streaming(client).chat("hi", heard);
-      assertEquals(Codes.STREAM_INCOMPLETE, heard.error("Hel", "error").code());
+      RecordingHandler handler = new RecordingHandler();
+      streaming(client).chat("hi", handler);
+      assertEquals(Codes.STREAM_INCOMPLETE, handler.error("Hel", "error").code());
     }
   }
 
@@ -110,9 +108,9 @@ class LastwordHttpClientTest {
             Map.of("error", Map.of("message", "EngineCore died", "type", "x", "code", 500)));
     try (ScriptedServer server = server(List.of(stream(error, "Hel")));
         LastwordClient client = client(server)) {
-      Heard heard = new Heard();
-      streaming(client).chat("hi", heard);
-      LastwordException told = heard.error("Hel", "error");
+      RecordingHandler handler = new RecordingHandler();
+      streaming(client).chat("hi", handler);
+      LastwordException told = handler.error("Hel", "error");
       assertEquals(Codes.INTERNAL_SERVER_ERROR, told.code());
       assertEquals("EngineCore died", told.info().message());
     }
@@ -123,9 +121,9 @@ class LastwordHttpClientTest {
     try (ScriptedServer server =
             server(List.of(toolCall(Map.of("end", "complete"), "{\"path\": \"/tm")));
         LastwordClient client = client(server)) {
-      Heard heard = new Heard();
-      streaming(client).chat("hi", heard);
-      heard.error("error");
+      RecordingHandler handler = new RecordingHandler();
+      streaming(client).chat("hi", handler);
+      handler.error("error");
     }
   }
 
@@ -133,10 +131,10 @@ class LastwordHttpClientTest {
   void aWholeToolCallIs() throws Exception {
     try (ScriptedServer server = server(List.of(toolCall("[DONE]", "{\"path\": \"/tmp\"}")));
         LastwordClient client = client(server)) {
-      Heard heard = new Heard();
-      streaming(client).chat("hi", heard);
-      heard.becomes("complete");
-      ToolExecutionRequest request = heard.response.aiMessage().toolExecutionRequests().get(0);
+      RecordingHandler handler = new RecordingHandler();
+      streaming(client).chat("hi", handler);
+      handler.becomes("complete");
+      ToolExecutionRequest request = handler.response.aiMessage().toolExecutionRequests().get(0);
       assertEquals("{\"path\": \"/tmp\"}", request.arguments());
     }
   }
@@ -158,9 +156,9 @@ class LastwordHttpClientTest {
   void soItHasInAStream() throws Exception {
     try (ScriptedServer server = server(List.of(failure(400, 400, TOO_LONG)));
         LastwordClient client = client(server)) {
-      Heard heard = new Heard();
-      streaming(client).chat("hi", heard);
-      LastwordException error = heard.error("error");
+      RecordingHandler handler = new RecordingHandler();
+      streaming(client).chat("hi", handler);
+      LastwordException error = handler.error("error");
       assertEquals(
           2048,
           assertInstanceOf(ContextLengthExceededException.class, error)
@@ -188,18 +186,18 @@ class LastwordHttpClientTest {
   void aStreamThatIsCancelledIsSilentAndItsSocketClosed() throws Exception {
     try (ScriptedServer server = server(List.of(stream(silence(), "Hel")));
         LastwordClient client = client(server)) {
-      Heard heard =
-          new Heard() {
+      RecordingHandler handler =
+          new RecordingHandler() {
             @Override
             public void onPartialResponse(PartialResponse part, PartialResponseContext context) {
               super.onPartialResponse(part, context);
               context.streamingHandle().cancel();
             }
           };
-      streaming(client).chat("hi", heard);
-      heard.becomes("Hel");
+      streaming(client).chat("hi", handler);
+      handler.becomes("Hel");
       assertTrue(ScriptedServer.becomes(() -> server.requests().get(0).disconnectedAt != 0, 2000));
-      heard.becomes("Hel");
+      handler.becomes("Hel");
     }
   }
 
@@ -210,9 +208,9 @@ class LastwordHttpClientTest {
         LastwordClient.builder().baseUrl("http://host.invalid/v1").retry(once).build()) {
       OpenAiChatModel model = chat(client);
       assertThrows(LastwordException.class, () -> model.chat("hi"));
-      Heard heard = new Heard();
-      streaming(client).chat("hi", heard);
-      heard.error("error");
+      RecordingHandler handler = new RecordingHandler();
+      streaming(client).chat("hi", handler);
+      handler.error("error");
     }
   }
 
@@ -248,7 +246,7 @@ class LastwordHttpClientTest {
   }
 
   /** What a handler was told, in order. */
-  private static class Heard implements StreamingChatResponseHandler {
+  private static class RecordingHandler implements StreamingChatResponseHandler {
     private final List<String> told = new CopyOnWriteArrayList<>();
     private volatile ChatResponse response;
     private volatile Throwable error;

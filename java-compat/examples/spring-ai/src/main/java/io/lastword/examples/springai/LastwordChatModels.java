@@ -1,4 +1,4 @@
-package io.lastword.peers.springai;
+package io.lastword.examples.springai;
 
 import com.openai.client.OpenAIClient;
 import com.openai.client.OpenAIClientImpl;

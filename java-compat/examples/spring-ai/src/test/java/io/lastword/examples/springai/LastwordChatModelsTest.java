@@ -1,4 +1,4 @@
-package io.lastword.peers.springai;
+package io.lastword.examples.springai;
 
 import static io.lastword.Answers.TOO_LONG;
 import static io.lastword.Answers.answer;
@@ -70,26 +70,28 @@ class LastwordChatModelsTest {
   @Test
   void aWholeStream() throws Exception {
     try (ScriptedServer server = server(List.of(stream("[DONE]", "Hel", "lo")))) {
-      Heard heard = new Heard(model(server));
-      heard.becomes("Hel", "lo", "complete");
+      RecordingSubscriber subscriber = new RecordingSubscriber(model(server));
+      subscriber.becomes("Hel", "lo", "complete");
     }
   }
 
   @Test
   void aStreamThatIsCutEndsInAnErrorAndIsNeverComplete() throws Exception {
     try (ScriptedServer server = server(List.of(stream(Map.of("end", "truncate"), "Hel")))) {
-      Heard heard = new Heard(model(server));
-      LastwordException error = heard.error("Hel", "error");
+      RecordingSubscriber subscriber = new RecordingSubscriber(model(server));
+      LastwordException error = subscriber.error("Hel", "error");
       assertEquals(Codes.STREAM_INCOMPLETE, error.code());
       assertEquals("Hel", error.partial().text());
-      assertInstanceOf(LastwordOpenAIException.class, heard.error);
+      assertInstanceOf(LastwordOpenAIException.class, subscriber.error);
     }
   }
 
   @Test
   void aStreamThatEndsWithoutDoneOrFinishReasonIsCutToo() throws Exception {
     try (ScriptedServer server = server(List.of(stream(Map.of("end", "complete"), "Hel")))) {
-      assertEquals(Codes.STREAM_INCOMPLETE, new Heard(model(server)).error("Hel", "error").code());
+      assertEquals(
+          Codes.STREAM_INCOMPLETE,
+          new RecordingSubscriber(model(server)).error("Hel", "error").code());
     }
   }
 
@@ -100,7 +102,7 @@ class LastwordChatModelsTest {
             "data",
             Map.of("error", Map.of("message", "EngineCore died", "type", "x", "code", 500)));
     try (ScriptedServer server = server(List.of(stream(error, "Hel")))) {
-      LastwordException told = new Heard(model(server)).error("Hel", "error");
+      LastwordException told = new RecordingSubscriber(model(server)).error("Hel", "error");
       assertEquals(Codes.INTERNAL_SERVER_ERROR, told.code());
       assertEquals("EngineCore died", told.info().message());
     }
@@ -110,18 +112,18 @@ class LastwordChatModelsTest {
   void aToolCallThatIsCutIsNotHandedOver() throws Exception {
     try (ScriptedServer server =
         server(List.of(toolCall(Map.of("end", "complete"), "{\"path\": \"/tm")))) {
-      Heard heard = new Heard(model(server));
-      heard.error("error");
-      assertEquals(List.of(), heard.calls);
+      RecordingSubscriber subscriber = new RecordingSubscriber(model(server));
+      subscriber.error("error");
+      assertEquals(List.of(), subscriber.calls);
     }
   }
 
   @Test
   void aWholeToolCallIs() throws Exception {
     try (ScriptedServer server = server(List.of(toolCall("[DONE]", "{\"path\": \"/tmp\"}")))) {
-      Heard heard = new Heard(model(server));
-      heard.becomes("complete");
-      assertEquals("{\"path\": \"/tmp\"}", heard.calls.get(0).arguments());
+      RecordingSubscriber subscriber = new RecordingSubscriber(model(server));
+      subscriber.becomes("complete");
+      assertEquals("{\"path\": \"/tmp\"}", subscriber.calls.get(0).arguments());
     }
   }
 
@@ -130,8 +132,8 @@ class LastwordChatModelsTest {
     try (ScriptedServer server = server(List.of(failure(400, 400, TOO_LONG)))) {
       OpenAiChatModel model = model(server);
       BadRequestException thrown = assertThrows(BadRequestException.class, () -> model.call(HI));
-      assertEquals(
-          Codes.CONTEXT_LENGTH_EXCEEDED, thrown.code().orElseThrow()); // 400 in what vLLM sent
+      // vLLM sent 400 as the code.
+      assertEquals(Codes.CONTEXT_LENGTH_EXCEEDED, thrown.code().orElseThrow());
       LastwordException error = LastwordErrors.of(thrown).orElseThrow();
       assertEquals(
           2048,
@@ -146,7 +148,7 @@ class LastwordChatModelsTest {
   @Test
   void soItHasInAStream() throws Exception {
     try (ScriptedServer server = server(List.of(failure(400, 400, TOO_LONG)))) {
-      LastwordException error = new Heard(model(server)).error("error");
+      LastwordException error = new RecordingSubscriber(model(server)).error("error");
       assertEquals(
           2048,
           assertInstanceOf(ContextLengthExceededException.class, error)
@@ -162,7 +164,7 @@ class LastwordChatModelsTest {
     try (ScriptedServer server =
         server(List.of(gone, answer("Hello"), gone, stream("[DONE]", "Hi")))) {
       assertEquals("Hello", model(server).call(HI).getResult().getOutput().getText());
-      new Heard(model(server)).becomes("Hi", "complete");
+      new RecordingSubscriber(model(server)).becomes("Hi", "complete");
       assertEquals(4, server.requests().size());
     }
   }
@@ -195,12 +197,12 @@ class LastwordChatModelsTest {
   }
 
   /** What a subscriber was told, in order; texts that are empty are left out. */
-  private static final class Heard {
+  private static final class RecordingSubscriber {
     private final List<String> told = new CopyOnWriteArrayList<>();
     private final List<AssistantMessage.ToolCall> calls = new CopyOnWriteArrayList<>();
     private volatile Throwable error;
 
-    Heard(OpenAiChatModel model) {
+    RecordingSubscriber(OpenAiChatModel model) {
       model.stream(HI).subscribe(this::next, this::failed, () -> told.add("complete"));
     }
 

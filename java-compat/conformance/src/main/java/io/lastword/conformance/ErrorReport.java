@@ -11,12 +11,12 @@ import org.jspecify.annotations.Nullable;
  * library: first a word that it hands over as the error's code, then a number that it hands over as
  * the code, or the HTTP status, and last its class.
  */
-public final class Said {
+public final class ErrorReport {
 
-  private Said() {}
+  private ErrorReport() {}
 
   /** The report on a call that ended in an error. */
-  public static Map<String, Object> failed(
+  public static Map<String, Object> of(
       String byClass, @Nullable String code, @Nullable Integer status, String message) {
     String word = code == null ? null : Registry.CODE_ALIASES.getOrDefault(code, code);
     if (word == null || !word.matches("[a-z]+(_[a-z]+)*")) {
