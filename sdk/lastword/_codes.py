@@ -255,7 +255,7 @@ CODES: Final[Mapping[str, CodeInfo]] = MappingProxyType(
             retry_own_timer=RetryRule.NEVER,
             anthropic_type="invalid_request_error",
             brief="The request is malformed or asks for something that this server does not accept.",
-            action="Correct the member named in `param` and send a new request; the same one fails again.",
+            action="Correct the request as the message says (`param` names the member, where one is to blame); the same one fails again.",
         ),
         "context_length_exceeded": CodeInfo(
             code=Code.CONTEXT_LENGTH_EXCEEDED,

@@ -68,16 +68,24 @@ public final class ChatRequest extends Request {
     /**
      * The request.
      *
-     * @throws IllegalArgumentException without a message
+     * @throws IllegalArgumentException without a message, or with messages from two sides
      */
     public ChatRequest build() {
-      if (!messages.isEmpty()) {
-        body.put("messages", List.copyOf(messages));
-      } else if (!has("messages")) {
+      if (messages.isEmpty() != has("messages")) {
         throw new IllegalArgumentException(
-            "messages: a chat needs one; add it, as with user(text)");
+            messages.isEmpty()
+                ? "messages: a chat needs one; add it, as with user(text)"
+                : "messages: given by set and by methods such as user(text); use one of the two");
       }
-      return new ChatRequest(this);
+      if (messages.isEmpty()) {
+        return new ChatRequest(this);
+      }
+      body.put("messages", List.copyOf(messages));
+      try {
+        return new ChatRequest(this);
+      } finally {
+        body.remove("messages"); // for the next that is built
+      }
     }
   }
 }

@@ -237,9 +237,9 @@ public final class LastwordClient implements AutoCloseable {
       Map<String, String> all =
           new LinkedHashMap<>(Map.of("user-agent", "lastword-java/" + VERSION));
       if (apiKey != null && !apiKey.isEmpty()) {
-        if (!apiKey.chars().allMatch(each -> each >= 0x20 && each < 0x7f)) {
+        if (!apiKey.chars().allMatch(each -> each > 0x20 && each < 0x7f)) {
           throw new IllegalArgumentException(
-              "apiKey: it has characters that no HTTP header can carry (a line break, perhaps)");
+              "apiKey: it has characters that no key has (a space or a line break, perhaps)");
         }
         all.put("authorization", "Bearer " + apiKey);
       }

@@ -85,7 +85,7 @@ public final class Deadline {
     double seconds = limit == null ? 0 : limit.toNanos() / 1e9;
     String said = BigDecimal.valueOf(seconds).stripTrailingZeros().toPlainString();
     String message =
-        "waited " + said + " s for " + waitedFor(timer) + " (Timeouts." + timer.word() + ")";
+        "waited " + said + " s for " + waitedFor(timer) + " (limit: " + nameOf(timer) + ")";
     return Classifier.error(codeOf(timer), message)
         .details(Map.of(timer.word() + "_timeout_s", seconds))
         .build();
@@ -98,6 +98,11 @@ public final class Deadline {
       case IDLE -> Codes.GENERATION_STALLED;
       case TOTAL -> Codes.DEADLINE_EXCEEDED;
     };
+  }
+
+  /** As {@link Timeouts} calls it. */
+  private static String nameOf(Timer timer) {
+    return timer == Timer.FIRST_TOKEN ? "firstToken" : timer.word();
   }
 
   private static String waitedFor(Timer timer) {

@@ -62,7 +62,7 @@ public final class Registry {
 
   public static final Map<String, CodeInfo> CODES =
       Map.ofEntries(
-          entry(Codes.INVALID_REQUEST_ERROR, new CodeInfo(Codes.INVALID_REQUEST_ERROR, Category.FIXABLE, OutcomeName.FAILED, 400, RetryRule.NEVER, RetryRule.NEVER, "Correct the member named in `param` and send a new request; the same one fails again.")),
+          entry(Codes.INVALID_REQUEST_ERROR, new CodeInfo(Codes.INVALID_REQUEST_ERROR, Category.FIXABLE, OutcomeName.FAILED, 400, RetryRule.NEVER, RetryRule.NEVER, "Correct the request as the message says (`param` names the member, where one is to blame); the same one fails again.")),
           entry(Codes.CONTEXT_LENGTH_EXCEEDED, new CodeInfo(Codes.CONTEXT_LENGTH_EXCEEDED, Category.FIXABLE, OutcomeName.FAILED, 400, RetryRule.NEVER, RetryRule.NEVER, "Shorten the prompt or lower max_tokens; `details` has the numbers where the server gave them.")),
           entry(Codes.UNAUTHORIZED, new CodeInfo(Codes.UNAUTHORIZED, Category.FIXABLE, OutcomeName.FAILED, 401, RetryRule.NEVER, RetryRule.NEVER, "Supply a valid API key; check which server the base URL points at.")),
           entry(Codes.PERMISSION_DENIED, new CodeInfo(Codes.PERMISSION_DENIED, Category.FIXABLE, OutcomeName.FAILED, 403, RetryRule.NEVER, RetryRule.NEVER, "Ask for access, or use a model or endpoint that the key may use.")),

@@ -244,6 +244,9 @@ public abstract sealed class LastwordException extends RuntimeException
     if (status() != null) {
       tags.add("HTTP " + status());
     }
+    if (param() != null) {
+      tags.add("param " + param());
+    }
     if (requestId() != null) {
       tags.add("request " + requestId());
     }
@@ -251,7 +254,7 @@ public abstract sealed class LastwordException extends RuntimeException
       tags.add(attempts.size() + " attempts");
     }
     if (retryable() && notRetried != null) { // of another error nobody expects it
-      tags.add("not retried: " + notRetried);
+      tags.add("gave up: " + notRetried);
     }
     return info.message() + tags + ". " + action();
   }

@@ -66,7 +66,7 @@ class LastwordExceptionTest {
         thrown(Classifier.error(Codes.ENGINE_UNAVAILABLE, "m").build(), "the budget is spent");
     assertEquals("the budget is spent", later.notRetried());
     assertTrue(
-        later.getMessage().startsWith("m [engine_unavailable, not retried: the budget is spent]. "),
+        later.getMessage().startsWith("m [engine_unavailable, gave up: the budget is spent]. "),
         later.getMessage());
     LastwordException never =
         thrown(Classifier.error(Codes.NOT_FOUND, "m").build(), "it is of no use");

@@ -36,7 +36,7 @@ public final class Ask {
         for (Chunk chunk : stream) {
           System.out.print(chunk.text());
         }
-        System.out.println("\n" + stream.outcome().name());
+        System.out.println("\n" + stream.outcome().name() + " " + stream.outcome().finishReasons());
       }
     }
   }

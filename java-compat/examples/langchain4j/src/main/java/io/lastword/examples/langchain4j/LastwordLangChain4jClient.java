@@ -30,7 +30,7 @@ import java.util.concurrent.Flow;
  * <pre>{@code
  * LastwordClient client = LastwordClient.builder().baseUrl("http://127.0.0.1:8000/v1").apiKey("k").build();
  * ChatModel model = OpenAiChatModel.builder()
- *     .httpClientBuilder(LastwordHttpClient.builder(client)).baseUrl(client.baseUrl())
+ *     .httpClientBuilder(LastwordLangChain4jClient.builder(client)).baseUrl(client.baseUrl())
  *     .modelName("m").maxRetries(0).build();
  * }</pre>
  *
@@ -39,13 +39,13 @@ import java.util.concurrent.Flow;
  * of the client. Give the model {@code maxRetries(0)}, because it would send every failure again;
  * its {@code timeout} is not used, because it may mean the head, a silence or the whole.
  */
-public final class LastwordHttpClient implements HttpClient {
+public final class LastwordLangChain4jClient implements HttpClient {
 
   private static final ObjectMapper JSON = new ObjectMapper();
 
   private final LastwordClient client;
 
-  private LastwordHttpClient(LastwordClient client) {
+  private LastwordLangChain4jClient(LastwordClient client) {
     this.client = client;
   }
 
@@ -208,7 +208,7 @@ public final class LastwordHttpClient implements HttpClient {
 
     @Override
     public HttpClient build() {
-      return new LastwordHttpClient(client);
+      return new LastwordLangChain4jClient(client);
     }
   }
 }

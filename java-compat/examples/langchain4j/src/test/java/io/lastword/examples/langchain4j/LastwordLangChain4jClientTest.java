@@ -42,7 +42,7 @@ import org.junit.jupiter.api.Timeout;
 
 /** LangChain4j's own models over lastword, on real sockets. */
 @Timeout(30)
-class LastwordHttpClientTest {
+class LastwordLangChain4jClientTest {
 
   @Test
   void aWholeAnswer() throws Exception {
@@ -220,7 +220,7 @@ class LastwordHttpClientTest {
         LastwordClient client = client(server)) {
       OpenAiChatModel model =
           OpenAiChatModel.builder()
-              .httpClientBuilder(LastwordHttpClient.builder(client))
+              .httpClientBuilder(LastwordLangChain4jClient.builder(client))
               .maxRetries(0)
               .build();
       assertThrows(UnsupportedFeatureException.class, () -> model.chat("hi"));
@@ -229,7 +229,7 @@ class LastwordHttpClientTest {
 
   private static OpenAiChatModel chat(LastwordClient client) {
     return OpenAiChatModel.builder()
-        .httpClientBuilder(LastwordHttpClient.builder(client))
+        .httpClientBuilder(LastwordLangChain4jClient.builder(client))
         .baseUrl(client.baseUrl())
         .modelName("m")
         .customParameters(Map.of("seed", 7))
@@ -239,7 +239,7 @@ class LastwordHttpClientTest {
 
   private static OpenAiStreamingChatModel streaming(LastwordClient client) {
     return OpenAiStreamingChatModel.builder()
-        .httpClientBuilder(LastwordHttpClient.builder(client))
+        .httpClientBuilder(LastwordLangChain4jClient.builder(client))
         .baseUrl(client.baseUrl())
         .modelName("m")
         .build();
