@@ -32,7 +32,10 @@ public final class CompletionRequest extends Request {
 
     /** Several texts, each of which gets choices of its own. */
     public Builder prompts(List<String> prompts) {
-      return set("prompt", List.copyOf(prompts));
+      for (String each : Objects.requireNonNull(prompts, "prompts")) {
+        Objects.requireNonNull(each, "a text of prompts");
+      }
+      return set("prompt", prompts);
     }
 
     /** The request. */

@@ -79,6 +79,9 @@ public abstract sealed class Request permits ChatRequest, CompletionRequest {
 
     /** Stop before any of these texts. */
     public B stop(String... texts) {
+      for (String each : Objects.requireNonNull(texts, "stop")) {
+        Objects.requireNonNull(each, "a text of stop");
+      }
       return set("stop", List.of(texts));
     }
 
@@ -90,7 +93,7 @@ public abstract sealed class Request permits ChatRequest, CompletionRequest {
      * @throws IllegalArgumentException for {@code stream}, which is the method's to say
      */
     public B set(String name, @Nullable Object value) {
-      if (name.equals("stream")) {
+      if (Objects.requireNonNull(name, "name of the member").equals("stream")) {
         throw new IllegalArgumentException("stream: call create or createStreaming, which say it");
       }
       body.put(name, Json.frozen(value));

@@ -1,6 +1,7 @@
 package io.lastword;
 
 import java.time.Duration;
+import java.util.Objects;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -83,6 +84,7 @@ public record RetryPolicy(
   }
 
   private static void check(String name, Duration value) {
+    Objects.requireNonNull(value, name);
     if (value.isNegative() || value.compareTo(LONGEST) > 0) {
       throw new IllegalArgumentException(
           "RetryPolicy." + name + " is " + value + ": give 0 to 1e9 seconds");

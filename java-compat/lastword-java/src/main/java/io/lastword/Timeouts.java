@@ -12,7 +12,8 @@ import org.jspecify.annotations.Nullable;
  * silence. The timers run in the thread that waits, so a {@code total} that passes while the caller
  * is away ends the call when it asks for the next chunk.
  *
- * @param connect opening a connection, TCP and TLS; 5 s by default
+ * @param connect opening a connection, TCP and TLS; 5 s by default. The JDK has a client for each
+ *     limit: after eight different ones a client rounds others up to a power of two milliseconds
  * @param firstToken from the attempt's start to the stream's first content; 120 s by default
  * @param idle from one piece of content to the next; 60 s by default
  * @param total the whole call, every attempt and wait included; 600 s by default

@@ -8,6 +8,7 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import io.lastword.errors.ConnectionFailedException;
 import io.lastword.scripted.ChildJvm;
 import io.lastword.scripted.ScriptedServer;
+import java.lang.reflect.Method;
 import java.net.InetAddress;
 import java.net.ServerSocket;
 import java.util.Collections;
@@ -16,6 +17,7 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ForkJoinPool;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -44,6 +46,7 @@ class BusyPoolTest {
     public static void main(String[] arguments) throws Exception {
       assertEquals(THREADS, ForkJoinPool.getCommonPoolParallelism());
       callersInThePool(arguments[0]);
+      strangersOnTheCarriers();
       strangersInThePool();
     }
 
@@ -62,12 +65,37 @@ class BusyPoolTest {
       }
     }
 
+    /** From JDK 21 on: virtual threads that never wait keep every carrier. */
+    private static void strangersOnTheCarriers() throws Exception {
+      AtomicBoolean end = new AtomicBoolean();
+      try {
+        Method start = Thread.class.getMethod("startVirtualThread", Runnable.class);
+        for (int i = 0; i < Runtime.getRuntime().availableProcessors(); i++) {
+          Runnable spin =
+              () -> {
+                while (!end.get()) {
+                  Thread.onSpinWait();
+                }
+              };
+          start.invoke(null, spin);
+        }
+      } catch (NoSuchMethodException e) {
+        return; // an older JDK, which has none
+      }
+      nobodyThere();
+      end.set(true);
+    }
+
     /** A connection that fails is told of while others keep the pool busy. */
     private static void strangersInThePool() throws Exception {
       CountDownLatch end = new CountDownLatch(1);
       for (int i = 0; i < 2 * THREADS; i++) {
         ForkJoinPool.commonPool().submit(() -> end.await(1, TimeUnit.MINUTES));
       }
+      nobodyThere();
+    }
+
+    private static void nobodyThere() throws Exception {
       int free;
       try (ServerSocket socket = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
         free = socket.getLocalPort();

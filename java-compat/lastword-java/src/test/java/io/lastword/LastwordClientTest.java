@@ -21,6 +21,7 @@ import io.lastword.scripted.Received;
 import io.lastword.scripted.ScriptedServer;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;
@@ -175,5 +176,61 @@ class LastwordClientTest {
       String message = assertThrows(IllegalArgumentException.class, each::run).getMessage();
       assertTrue(message.contains(": "), message);
     }
+  }
+
+  /** The JDK has a client, and a thread, for each limit. */
+  @Test
+  void asManyLimitsAsCallsAreNotAsManyThreads() throws Exception {
+    int calls = 100;
+    try (ScriptedServer server = server(Collections.nCopies(calls, answer("Hi")));
+        LastwordClient client = client(server)) {
+      for (int i = 0; i < calls; i++) {
+        Timeouts limits = Timeouts.defaults().withConnect(Duration.ofMillis(2_000 + i));
+        ChatRequest request = ChatRequest.builder().model("m").user("hi").timeouts(limits).build();
+        assertEquals("Hi", client.chat().completions().create(request).text());
+      }
+      long selectors =
+          Thread.getAllStackTraces().keySet().stream()
+              .filter(each -> each.getName().contains("SelectorManager"))
+              .count();
+      assertTrue(selectors < calls / 2, selectors + " of them");
+    }
+  }
+
+  @Test
+  void aNumberThatIsNoJsonIsRefused() {
+    Number evil =
+        new java.util.concurrent.atomic.AtomicInteger(1) {
+          private static final long serialVersionUID = 1L;
+
+          @Override
+          public String toString() {
+            return "1, \"model\": \"x\"";
+          }
+        };
+    try (LastwordClient client =
+        LastwordClient.builder().baseUrl("http://127.0.0.1:9/v1").build()) {
+      ChatRequest request = ChatRequest.builder().model("m").user("hi").set("seed", evil).build();
+      InvalidRequestException error =
+          assertThrows(
+              InvalidRequestException.class, () -> client.chat().completions().create(request));
+      assertEquals("seed", error.param());
+    }
+  }
+
+  @Test
+  void whatIsNullIsNamed() {
+    Map<String, Runnable> nulls =
+        Map.of(
+            "name of the member", () -> ChatRequest.builder().set(null, 1),
+            "stop", () -> ChatRequest.builder().stop((String[]) null),
+            "a text of stop", () -> ChatRequest.builder().stop("a", null),
+            "prompts", () -> CompletionRequest.builder().prompts(null),
+            "maxHint", () -> RetryPolicy.defaults().withMaxHint(null),
+            "model", () -> ChatRequest.builder().model(null),
+            "content of the message of role user", () -> ChatRequest.builder().user(null));
+    nulls.forEach(
+        (name, call) ->
+            assertEquals(name, assertThrows(NullPointerException.class, call::run).getMessage()));
   }
 }

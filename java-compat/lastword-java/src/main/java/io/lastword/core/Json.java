@@ -10,6 +10,8 @@ import com.fasterxml.jackson.core.util.Separators;
 import com.fasterxml.jackson.databind.DeserializationFeature;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.ObjectWriter;
+import java.math.BigDecimal;
+import java.math.BigInteger;
 import java.util.ArrayList;
 import java.util.Collection;
 import java.util.Collections;
@@ -18,6 +20,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
+import java.util.Set;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -33,6 +36,18 @@ public final class Json {
   private static final int MAX_DIGITS = 4300;
   private static final ObjectMapper STRICT = mapper(false);
   private static final ObjectMapper MAPPER = mapper(true);
+
+  // others write whatever their toString says, or change
+  private static final Set<Class<?>> NUMBERS =
+      Set.of(
+          Byte.class,
+          Short.class,
+          Integer.class,
+          Long.class,
+          Float.class,
+          Double.class,
+          BigInteger.class,
+          BigDecimal.class);
 
   private static final ObjectWriter FOR_PEOPLE = MAPPER.writer(spaced());
 
@@ -214,8 +229,8 @@ public final class Json {
     }
     if (value == null
         || value instanceof String
-        || value instanceof Number
-        || value instanceof Boolean) {
+        || value instanceof Boolean
+        || NUMBERS.contains(value.getClass())) {
       return null;
     }
     return "a "

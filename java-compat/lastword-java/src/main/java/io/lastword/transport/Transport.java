@@ -6,7 +6,7 @@ import java.lang.invoke.MethodType;
 import java.net.ProxySelector;
 import java.net.http.HttpClient;
 import java.time.Duration;
-import java.util.LinkedHashMap;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
@@ -28,18 +28,12 @@ import org.jspecify.annotations.Nullable;
  */
 public final class Transport {
 
-  // limits at a time; a client that is dropped ends with its last exchange
-  private static final int MOST = 8;
+  // So many limits are kept to the nanosecond; further ones share clients, for none is ever
+  // dropped:
+  // its threads and connections would stay until it is collected.
+  private static final int EXACT = 8;
 
-  private final Map<Optional<Duration>, HttpClient> clients = // under its own lock
-      new LinkedHashMap<>(16, 0.75f, true) {
-        private static final long serialVersionUID = 1L;
-
-        @Override
-        protected boolean removeEldestEntry(Map.Entry<Optional<Duration>, HttpClient> eldest) {
-          return size() > MOST;
-        }
-      };
+  private final Map<Optional<Duration>, HttpClient> clients = new HashMap<>(); // its own lock
   private final Workers workers = new Workers();
   private final @Nullable SSLContext sslContext;
   private final @Nullable ProxySelector proxy;
@@ -55,10 +49,19 @@ public final class Transport {
   }
 
   HttpClient client(@Nullable Duration connect) {
+    Optional<Duration> limit = Optional.ofNullable(connect);
     synchronized (clients) {
-      return clients.computeIfAbsent(
-          Optional.ofNullable(connect), limit -> make(limit.orElse(null)));
+      if (!clients.containsKey(limit) && clients.size() >= EXACT) {
+        limit = limit.map(Transport::rounded);
+      }
+      return clients.computeIfAbsent(limit, each -> make(each.orElse(null)));
     }
+  }
+
+  /** Up to the next power of two, in milliseconds. */
+  private static Duration rounded(Duration limit) {
+    long millis = Math.max(2, limit.toMillis() + 1);
+    return Duration.ofMillis(Long.highestOneBit(millis - 1) << 1);
   }
 
   /**

@@ -1,18 +1,16 @@
 package io.lastword.transport;
 
-import java.lang.reflect.Method;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.concurrent.RejectedExecutionException;
-import java.util.concurrent.ThreadFactory;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.jspecify.annotations.Nullable;
 
 /**
- * The threads that requests are sent and asynchronous calls are made on: virtual ones where the JDK
- * has them (21 and newer), else daemons that end after a minute without work. None is made before
- * it is needed, and none keeps a process alive.
+ * The threads that requests are sent and asynchronous calls are made on: daemons that end after a
+ * minute without work, none made before it is needed. Not virtual ones: like the common pool's,
+ * their carriers are everybody's, and who keeps those busy would keep a request from being sent.
  */
 final class Workers {
 
@@ -42,18 +40,12 @@ final class Workers {
   }
 
   private static ExecutorService make() {
-    try {
-      Method virtual = Executors.class.getMethod("newVirtualThreadPerTaskExecutor");
-      return (ExecutorService) virtual.invoke(null);
-    } catch (ReflectiveOperationException e) {
-      AtomicInteger number = new AtomicInteger();
-      ThreadFactory daemons =
-          work -> {
-            Thread thread = new Thread(work, "lastword-" + number.incrementAndGet());
-            thread.setDaemon(true);
-            return thread;
-          };
-      return Executors.newCachedThreadPool(daemons);
-    }
+    AtomicInteger number = new AtomicInteger();
+    return Executors.newCachedThreadPool(
+        work -> {
+          Thread thread = new Thread(work, "lastword-" + number.incrementAndGet());
+          thread.setDaemon(true);
+          return thread;
+        });
   }
 }

@@ -3,6 +3,7 @@ package io.lastword.openai;
 import com.openai.core.http.Headers;
 import com.openai.core.http.HttpResponse;
 import io.lastword.Codes;
+import io.lastword.Origin;
 import io.lastword.Partial;
 import io.lastword.RetryPolicy;
 import io.lastword.Timeouts;
@@ -26,6 +27,7 @@ import java.time.Instant;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
+import java.util.Set;
 import org.jspecify.annotations.Nullable;
 
 /** Holds each answer against what was asked. */
@@ -35,6 +37,15 @@ final class AnswerCheck {
   // openai-java counts its attempts itself; what is asked here is whether another one can help.
   private static final RetryPolicy AS_OFTEN_AS_YOU_LIKE =
       RetryPolicy.defaults().withMaxAttempts(Integer.MAX_VALUE);
+
+  static final String INTERRUPTED = "the thread that waited for the answer was interrupted";
+  // By a timer or by somebody; such a call has the same exception wherever it was.
+  private static final Set<String> ENDED_HERE =
+      Set.of(
+          Codes.CANCELLED,
+          Codes.FIRST_TOKEN_TIMEOUT,
+          Codes.GENERATION_STALLED,
+          Codes.DEADLINE_EXCEEDED);
 
   private final Timeouts timeouts;
 
@@ -99,7 +110,7 @@ final class AnswerCheck {
       return new Pump(response).all(head.ok() ? Limits.ANSWER : Limits.REFUSAL, nanos);
     } catch (InterruptedException e) {
       Thread.currentThread().interrupt();
-      throw interrupted(asked);
+      throw cancelled(asked, INTERRUPTED);
     }
   }
 
@@ -131,20 +142,24 @@ final class AnswerCheck {
     return tracker.end(WireEnd.COMPLETE, false);
   }
 
-  /**
-   * The thread that waits for the answer was interrupted: nothing that openai-java should try
-   * again.
-   */
-  static LastwordOpenAIException interrupted(Asked asked) {
-    String why = "the thread that waited for the answer was interrupted";
-    ErrorInfo info = Classifier.error(Codes.CANCELLED, why).requestId(asked.requestId()).build();
+  /** Somebody on this side ended the call: nothing that openai-java should try again. */
+  static LastwordOpenAIException cancelled(Asked asked, String why) {
+    return thrown(asked, Classifier.error(Codes.CANCELLED, why).build());
+  }
+
+  private static LastwordOpenAIException thrown(Asked asked, ErrorInfo given) {
+    ErrorInfo info = named(asked, given);
     return new LastwordOpenAIException(
         LastwordException.of(info, Partial.NOTHING, List.of(), null));
   }
 
-  /** What openai-java is to be told of a stream of which no head has come in time. */
-  HttpResponse silent(Asked asked) {
-    return refused(asked, Deadline.fired(Timer.FIRST_TOKEN, timeouts));
+  private static ErrorInfo named(Asked asked, ErrorInfo info) {
+    return info.requestId() != null ? info : info.toBuilder().requestId(asked.requestId()).build();
+  }
+
+  /** A stream of which no head has come in time. */
+  LastwordOpenAIException silent(Asked asked) {
+    return thrown(asked, Deadline.fired(Timer.FIRST_TOKEN, timeouts));
   }
 
   /** What openai-java is to be told where no head has come. */
@@ -157,8 +172,10 @@ final class AnswerCheck {
    * whether to go on.
    */
   private static HttpResponse refused(Asked asked, ResponseHead head, ErrorInfo given) {
-    ErrorInfo info =
-        given.requestId() != null ? given : given.toBuilder().requestId(asked.requestId()).build();
+    ErrorInfo info = named(asked, given);
+    if (info.origin() == Origin.CLIENT && ENDED_HERE.contains(info.code())) {
+      throw thrown(asked, info);
+    }
     RetryDecision decision =
         RetryDecision.after(
             info,
@@ -171,7 +188,7 @@ final class AnswerCheck {
     Headers.Builder all = Headers.builder();
     head.headers().forEach(all::put);
     all.removeAll(
-        java.util.Set.of(
+        Set.of(
             "content-length",
             "content-encoding",
             "transfer-encoding",

@@ -9,6 +9,7 @@ import io.lastword.core.Choices;
 import io.lastword.core.Json;
 import java.io.ByteArrayOutputStream;
 import java.nio.charset.StandardCharsets;
+import java.time.Duration;
 import java.util.List;
 import java.util.Map;
 import java.util.UUID;
@@ -43,9 +44,9 @@ record Asked(
     int attempt = attemptOf(given);
     builder.replaceHeaders("x-request-attempt", String.valueOf(attempt));
     Timeout limits = options.getTimeout();
-    if (limits != null && !limits.request().isZero()) { // zero is none
-      String millis = String.valueOf(Math.max(1, limits.request().toMillis()));
-      builder.replaceHeaders("request-timeout-ms", millis);
+    Duration limit = limits == null ? null : JdkHttpClient.limit(limits.request());
+    if (limit != null) {
+      builder.replaceHeaders("request-timeout-ms", String.valueOf(Math.max(1, limit.toMillis())));
     }
     HttpRequest request = builder.build();
     List<String> path = request.pathSegments();

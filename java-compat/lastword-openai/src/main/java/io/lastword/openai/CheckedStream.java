@@ -125,7 +125,7 @@ final class CheckedStream extends InputStream {
       piece = next.nanos() <= 0 ? null : pump.next(next.nanos());
     } catch (InterruptedException e) {
       Thread.currentThread().interrupt();
-      cancelled("the thread that waited for the answer was interrupted");
+      cancelled(AnswerCheck.INTERRUPTED);
       return false;
     }
     if (closed) {

@@ -36,6 +36,8 @@ final class JdkHttpClient implements HttpClient {
   private static final Set<String> CONNECT_CODES =
       Set.of(Codes.CONNECTION_FAILED, Codes.CONNECT_TIMEOUT);
 
+  private static final Duration LIFETIME = Duration.ofDays(10_000);
+
   private final Caller caller =
       new Caller(
           new Transport(null, null),
@@ -112,8 +114,8 @@ final class JdkHttpClient implements HttpClient {
     return Timeouts.none().withConnect(limit(given.connect())).withTotal(limit(given.request()));
   }
 
-  /** openai-java's zero is no limit. */
-  private static @Nullable Duration limit(Duration given) {
-    return given.isZero() ? null : given;
+  /** openai-java's zero is no limit, and neither is a lifetime. */
+  static @Nullable Duration limit(Duration given) {
+    return given.isZero() || given.compareTo(LIFETIME) > 0 ? null : given;
   }
 }

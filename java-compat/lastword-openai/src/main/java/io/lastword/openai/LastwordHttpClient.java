@@ -8,8 +8,12 @@ import com.openai.errors.OpenAIIoException;
 import io.lastword.Timeouts;
 import io.lastword.errors.LastwordException;
 import java.time.Duration;
+import java.util.Objects;
+import java.util.Set;
+import java.util.concurrent.CancellationException;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
@@ -49,11 +53,15 @@ import org.jspecify.annotations.Nullable;
  */
 public final class LastwordHttpClient implements HttpClient {
 
+  private static final String CLOSED = "the client was closed while the request was waiting";
+
   private final HttpClient delegate;
   private final AnswerCheck check;
+  private final Set<CompletableFuture<HttpResponse>> running = ConcurrentHashMap.newKeySet();
+  private volatile boolean closed;
 
   private LastwordHttpClient(HttpClient delegate, Timeouts timeouts) {
-    this.delegate = delegate;
+    this.delegate = Objects.requireNonNull(delegate, "delegate");
     this.check = new AnswerCheck(timeouts);
   }
 
@@ -97,7 +105,7 @@ public final class LastwordHttpClient implements HttpClient {
     Asked asked = Asked.of(request, options);
     long began = System.nanoTime();
     // Not execute: what waits there cannot be woken.
-    CompletableFuture<HttpResponse> answer = delegate.executeAsync(asked.request(), options);
+    CompletableFuture<HttpResponse> answer = begin(asked, options);
     Duration patience = check.patience(asked);
     try {
       HttpResponse response =
@@ -105,13 +113,15 @@ public final class LastwordHttpClient implements HttpClient {
       return check.check(asked, response, began);
     } catch (TimeoutException e) {
       abandon(answer);
-      return check.silent(asked);
+      throw check.silent(asked);
     } catch (InterruptedException e) {
       abandon(answer);
       Thread.currentThread().interrupt();
-      throw AnswerCheck.interrupted(asked);
+      throw AnswerCheck.cancelled(asked, AnswerCheck.INTERRUPTED);
+    } catch (CancellationException e) {
+      throw thrown(asked, e);
     } catch (ExecutionException e) {
-      throw thrown(e.getCause());
+      throw thrown(asked, e.getCause());
     }
   }
 
@@ -119,7 +129,7 @@ public final class LastwordHttpClient implements HttpClient {
   public CompletableFuture<HttpResponse> executeAsync(HttpRequest request, RequestOptions options) {
     Asked asked = Asked.of(request, options);
     long began = System.nanoTime();
-    CompletableFuture<HttpResponse> answer = delegate.executeAsync(asked.request(), options);
+    CompletableFuture<HttpResponse> answer = begin(asked, options);
     CompletableFuture<HttpResponse> checked = new CompletableFuture<>();
     // Not on the delegate's own threads: this waits for the first content of a stream.
     answer.whenCompleteAsync(
@@ -127,7 +137,7 @@ public final class LastwordHttpClient implements HttpClient {
           try {
             HttpResponse good =
                 error != null
-                    ? unreached(asked, thrown(error))
+                    ? unreached(asked, thrown(asked, error))
                     : check.check(asked, response, began);
             if (!checked.complete(good)) {
               good.close();
@@ -138,27 +148,54 @@ public final class LastwordHttpClient implements HttpClient {
         },
         DaemonThreads.CHECK);
     checked.whenComplete(
-        (response, error) -> answer.cancel(true)); // which does nothing once it is there
+        (response, error) -> {
+          if (error != null) {
+            abandon(answer);
+          }
+        });
     Duration patience = check.patience(asked);
     if (patience != null) {
       // Not delayedExecutor: it would keep the request until then.
       CompletableFuture<HttpResponse> timer = new CompletableFuture<HttpResponse>();
       timer.orTimeout(patience.toNanos(), TimeUnit.NANOSECONDS);
-      timer.whenComplete(
+      // Not on the JVM's one thread for timers: what depends on this is the caller's.
+      timer.whenCompleteAsync(
           (none, late) -> {
             if (late instanceof TimeoutException && !answer.isDone()) {
-              checked.complete(check.silent(asked));
+              checked.completeExceptionally(check.silent(asked));
             }
-          });
+          },
+          DaemonThreads.CHECK);
       answer.whenComplete((response, error) -> timer.cancel(false));
     }
     return checked;
   }
 
-  /** Nobody waits any more; what comes all the same, or is there already, is closed. */
+  private CompletableFuture<HttpResponse> begin(Asked asked, RequestOptions options) {
+    if (closed) {
+      throw AnswerCheck.cancelled(asked, "the client is closed; nothing was sent");
+    }
+    CompletableFuture<HttpResponse> answer = delegate.executeAsync(asked.request(), options);
+    running.add(answer);
+    answer.whenComplete((response, error) -> running.remove(answer));
+    if (closed) { // meanwhile
+      answer.cancel(true);
+    }
+    return answer;
+  }
+
+  /**
+   * Nobody waits any more; what comes all the same is closed, and what is there if any thread may.
+   */
   private static void abandon(CompletableFuture<HttpResponse> answer) {
+    boolean there = answer.isDone();
     answer.cancel(true);
-    answer.thenAccept(HttpResponse::close);
+    answer.thenAccept(
+        response -> {
+          if (!there || response.body() instanceof RawBody) {
+            response.close();
+          }
+        });
   }
 
   /** Whose asynchronous loop of retries does not know the exceptions that its other one does. */
@@ -172,9 +209,12 @@ public final class LastwordHttpClient implements HttpClient {
   /**
    * A timer that fired is no {@link OpenAIIoException}, after which openai-java would try again.
    */
-  private static RuntimeException thrown(@Nullable Throwable error) {
+  private static RuntimeException thrown(Asked asked, @Nullable Throwable error) {
     Throwable cause =
         error instanceof CompletionException && error.getCause() != null ? error.getCause() : error;
+    if (cause instanceof CancellationException) { // by close, since nobody else has the future
+      return AnswerCheck.cancelled(asked, CLOSED);
+    }
     if (cause instanceof LastwordException known) {
       return JdkHttpClient.thrown(known);
     }
@@ -186,8 +226,11 @@ public final class LastwordHttpClient implements HttpClient {
         .orElse(given);
   }
 
+  /** End every call that waits for its answer, and let no other begin. */
   @Override
   public void close() {
+    closed = true;
+    running.forEach(each -> each.cancel(true));
     delegate.close();
   }
 }

@@ -174,4 +174,24 @@ class AnswerCheckTest {
       client.close();
     }
   }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"jdk", "okhttp"})
+  void closingTheClientEndsWhatWaitsAndWhatWouldBegin(String kind) throws Exception {
+    try (ScriptedServer server =
+        server(List.of(Map.of("steps", List.of(Map.of("end", "stall")))))) {
+      HttpClient http = http(kind, Timeouts.defaults());
+      OpenAIClient client = client(server.baseUrl(), http, 2);
+      CompletableFuture<Throwable> thrown =
+          CompletableFuture.supplyAsync(
+              () ->
+                  assertThrows(
+                      OpenAIException.class, () -> client.chat().completions().create(HI)));
+      assertTrue(ScriptedServer.becomes(() -> !server.requests().isEmpty(), 5000));
+      http.close();
+      assertEquals(Codes.CANCELLED, lastword(thrown.get(5, TimeUnit.SECONDS)).code());
+      assertEquals(Codes.CANCELLED, thrown(() -> client.chat().completions().create(HI)).code());
+      assertTrue(ScriptedServer.becomes(() -> server.requests().get(0).disconnectedAt != 0, 2000));
+    }
+  }
 }
