@@ -155,20 +155,26 @@ public final class LastwordHttpClient implements HttpClient {
         });
     Duration patience = check.patience(asked);
     if (patience != null) {
-      // Not delayedExecutor: it would keep the request until then.
-      CompletableFuture<HttpResponse> timer = new CompletableFuture<HttpResponse>();
-      timer.orTimeout(patience.toNanos(), TimeUnit.NANOSECONDS);
-      // Not on the JVM's one thread for timers: what depends on this is the caller's.
-      timer.whenCompleteAsync(
-          (none, late) -> {
-            if (late instanceof TimeoutException && !answer.isDone()) {
-              checked.completeExceptionally(check.silent(asked));
-            }
-          },
-          DaemonThreads.CHECK);
-      answer.whenComplete((response, error) -> timer.cancel(false));
+      failLate(answer, patience, () -> checked.completeExceptionally(check.silent(asked)));
     }
     return checked;
+  }
+
+  /** Run {@code fail}, on a thread of ours, if there is no answer after {@code patience}. */
+  private static void failLate(
+      CompletableFuture<HttpResponse> answer, Duration patience, Runnable fail) {
+    // Not delayedExecutor: it would keep the request until then.
+    CompletableFuture<HttpResponse> timer = new CompletableFuture<HttpResponse>();
+    timer.orTimeout(patience.toNanos(), TimeUnit.NANOSECONDS);
+    // Not on the JVM's one thread for timers: what depends on this is the caller's.
+    timer.whenCompleteAsync(
+        (none, late) -> {
+          if (late instanceof TimeoutException && !answer.isDone()) {
+            fail.run();
+          }
+        },
+        DaemonThreads.CHECK);
+    answer.whenComplete((response, error) -> timer.cancel(false));
   }
 
   private CompletableFuture<HttpResponse> begin(Asked asked, RequestOptions options) {
