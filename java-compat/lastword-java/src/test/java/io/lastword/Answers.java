@@ -92,7 +92,7 @@ public final class Answers {
     return json(status, Map.of("error", error));
   }
 
-  private static Map<String, Object> json(int status, Map<String, Object> body) {
+  public static Map<String, Object> json(int status, Map<String, Object> body) {
     return Map.of(
         "status", status, "framing", "content-length", "steps", List.of(Map.of("json", body)));
   }

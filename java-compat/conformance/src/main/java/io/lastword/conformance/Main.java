@@ -102,6 +102,10 @@ public final class Main {
       // the adapter's own fault: the runner is told, stderr has the place
       e.printStackTrace();
       answer.put("unable", "the adapter failed: " + e);
+    } catch (Error e) {
+      // a class that is missing, say: no hang, though a library's threads would keep the process
+      e.printStackTrace();
+      Runtime.getRuntime().halt(1);
     }
     return answer;
   }

@@ -36,7 +36,10 @@ public final class Transcript {
   }
 
   public void usage(int prompt, int completion, int total) {
-    usage = Map.of("prompt_tokens", prompt, "completion_tokens", completion, "total_tokens", total);
+    usage =
+        new TreeMap<>( // the same order in every process, as reports want it
+            Map.of(
+                "prompt_tokens", prompt, "completion_tokens", completion, "total_tokens", total));
   }
 
   public Map<String, Object> completed() {

@@ -3,6 +3,7 @@ package io.lastword.examples.springai;
 import static io.lastword.Answers.TOO_LONG;
 import static io.lastword.Answers.answer;
 import static io.lastword.Answers.failure;
+import static io.lastword.Answers.json;
 import static io.lastword.Answers.server;
 import static io.lastword.Answers.silence;
 import static io.lastword.Answers.stream;
@@ -64,6 +65,18 @@ class LastwordChatModelsTest {
       Received request = server.requests().get(0);
       assertEquals("Bearer k", request.headers.get("authorization"));
       assertNull(request.headers.get("upgrade"));
+    }
+  }
+
+  @Test
+  void membersThatOpenAiDoesNotHaveDoNoHarm() throws Exception {
+    Map<String, Object> message = Map.of("role", "assistant", "content", "Hello");
+    Map<String, Object> choice = Map.of("index", 0, "message", message, "finish_reason", "stop");
+    List<Object> choices = List.of(choice);
+    Map<String, Object> body =
+        Map.of("id", "1", "model", "m", "choices", choices, "kv_transfer_params", Map.of());
+    try (ScriptedServer server = server(List.of(json(200, body)))) {
+      assertEquals("Hello", model(server).call(HI).getResult().getOutput().getText());
     }
   }
 
