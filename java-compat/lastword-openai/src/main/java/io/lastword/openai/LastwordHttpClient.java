@@ -164,7 +164,7 @@ public final class LastwordHttpClient implements HttpClient {
   private static void failLate(
       CompletableFuture<HttpResponse> answer, Duration patience, Runnable fail) {
     // Not delayedExecutor: it would keep the request until then.
-    CompletableFuture<HttpResponse> timer = new CompletableFuture<HttpResponse>();
+    CompletableFuture<Void> timer = new CompletableFuture<>();
     timer.orTimeout(patience.toNanos(), TimeUnit.NANOSECONDS);
     // Not on the JVM's one thread for timers: what depends on this is the caller's.
     timer.whenCompleteAsync(
