@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Generator
 
 import pytest
@@ -10,6 +11,10 @@ from hypothesis import settings
 # No deadline for an example, since machines are shared, and nothing is written into the checkout.
 settings.register_profile("lastword", deadline=None, database=None, max_examples=200)
 settings.load_profile("lastword")
+
+# Who starts this in the background of a script has SIGINT ignored, and so would every process that is started here.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.hookimpl(wrapper=True)
