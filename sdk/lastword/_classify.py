@@ -43,6 +43,7 @@ _PATTERNS: Final = tuple(
     (re.compile(text, re.DOTALL), code, MESSAGE_DETAILS.get(text, ())) for text, code in MESSAGE_PATTERNS
 )
 _REQUEST_ID: Final = re.compile(r"[A-Za-z0-9\-_.:]{1,128}")
+_NUMBER: Final = re.compile(r"\+?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _REQUEST_ID_HEADERS: Final = ("x-request-id", "request-id", "apim-request-id", "x-litellm-call-id")
 
 
@@ -272,6 +273,8 @@ def _status_in(text: str | None) -> int | None:
 def _number(value: object) -> float | None:
     """A finite number that is not negative, from JSON or a header."""
     if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return None
+    if isinstance(value, str) and _NUMBER.fullmatch(value.strip()) is None:  # float() takes 1_000
         return None
     try:
         number = float(value)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -43,12 +44,14 @@ def configure(
     url = (base_url or _environment("BASE_URL") or "https://api.openai.com/v1").rstrip("/")
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname or not _has_a_port(parts):
-        raise ValueError(f"base_url={url!r}: give a URL such as http://127.0.0.1:8000/v1")
+        raise ValueError(f"base_url={_shown(url)!r}: give a URL such as http://127.0.0.1:8000/v1")
     if profile is not None and profile not in PROFILES:
         raise ValueError(f"profile={profile!r}: this version knows {', '.join(PROFILES) or 'none'}")
     wrong = [(name, value) for name, value in (default_headers or {}).items() if not _are_texts(name, value)]
     if wrong:
-        raise ValueError(f"default_headers: give names and values as str, not {wrong[0][0]!r}: {wrong[0][1]!r}")
+        name, value = wrong[0]
+        kinds = f"{type(name).__name__} and {type(value).__name__}"
+        raise ValueError(f"default_headers: give names and values as str, not {kinds} as for {name!r}")
     key = api_key or _environment("API_KEY")
     headers = {"user-agent": f"lastword-python/{__version__}", **(default_headers or {})}
     if key:
@@ -69,6 +72,11 @@ def configure(
 
 def _environment(name: str) -> str | None:
     return os.environ.get(f"LASTWORD_{name}") or os.environ.get(f"OPENAI_{name}")
+
+
+def _shown(url: str) -> str:
+    """Without what may be a secret: user and password, and the query."""
+    return re.sub(r"[^/]*@|[?#].*", "…", url)
 
 
 def _are_texts(*values: object) -> bool:

@@ -50,7 +50,7 @@ class ToolCallAssembly:
         """Where a delta belongs.  Some servers send no index: then a new id is a new call, and no id the last one."""
         index, id_ = call.get("index"), shown(call.get("id") or "")
         latest = self._latest.get(choice)
-        if isinstance(index, int):
+        if index.__class__ is int:
             key = (choice, index)
         elif id_:
             key = self._ids.get((choice, id_)) or (choice, self._next.get(choice, 0))

@@ -47,15 +47,18 @@ def test_a_socket_that_cannot_be_made_is_a_failed_connection(monkeypatch: pytest
     [
         {"base_url": "http://127.0.0.1:99999/v1"},
         {"base_url": "http://127.0.0.1:x/v1"},
+        {"base_url": "ftp://user:s3cret@x/v1?key=s3cret"},
         {"default_headers": {"x-count": 1}},
+        {"default_headers": {"authorization": b"Bearer s3cret"}},
         {"api_key": b"bytes"},
     ],
     ids=str,
 )
 def test_settings_that_cannot_work_are_refused_at_once(wrong: dict[str, Any]) -> None:
     """By the constructor, and not by the first call with whatever error comes of it (port 99999 is 34463 to the system)."""
-    with pytest.raises(ValueError, match=r"give|api_key"):
+    with pytest.raises(ValueError, match=r"give|api_key") as refused:
         Client(**{"base_url": "http://127.0.0.1:1/v1", **wrong})
+    assert "s3cret" not in str(refused.value)
 
 
 def two_addresses(port: int) -> Any:

@@ -154,6 +154,8 @@ def test_llama_cpps_numbers_become_details() -> None:
     """Its names for the prompt's length and the context become the contract's."""
     fields = error_fields({"error": {"message": "m", "n_prompt_tokens": 9, "n_ctx": 8, "details": {"a": 1}}})
     assert (fields or {})["details"] == {"a": 1, "prompt_tokens": 9, "max_model_len": 8}
+    fields = error_fields({"error": {"message": "m", "n_prompt_tokens": True, "n_ctx": 8.5}})
+    assert (fields or {})["details"] == {}
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,5 @@
 package io.lastword;
 
-import io.lastword.core.Json;
 import io.lastword.core.RetryBudget;
 import io.lastword.errors.LastwordException;
 import io.lastword.transport.CallRules;
@@ -76,11 +75,9 @@ public final class LastwordClient implements AutoCloseable {
    */
   public List<Model> models() {
     List<Model> models = new ArrayList<>();
-    for (Object each : caller.list(Prepared.get("/models", headers, timeouts))) {
-      Map<String, @Nullable Object> body = Json.object(each);
-      if (body != null) {
-        models.add(new Model(String.valueOf(body.get("id")), body));
-      }
+    for (Map<String, @Nullable Object> each :
+        caller.list(Prepared.get("/models", headers, timeouts))) {
+      models.add(new Model(String.valueOf(each.get("id")), each));
     }
     return models;
   }
@@ -215,22 +212,24 @@ public final class LastwordClient implements AutoCloseable {
                   + url
                   + "': the JDK takes no name with an underscore for a host; use another name or the address");
         }
-        boolean plain =
-            parsed.getQuery() == null
-                && parsed.getFragment() == null
-                && parsed.getUserInfo() == null;
-        if (http
-            && plain
-            && parsed.getHost() != null
-            && parsed.getPort() != 0
-            && parsed.getPort() < 65536) {
+        if (parsed.getRawUserInfo() != null) { // which may be a secret, like a query
+          throw new IllegalArgumentException(
+              "baseUrl: it has a user in it; give header(\"authorization\", …) instead");
+        }
+        if (parsed.getRawQuery() != null || parsed.getRawFragment() != null) {
+          throw new IllegalArgumentException(
+              "baseUrl: it has a ? or a # in it; give it without, up to /v1, and keys as headers");
+        }
+        if (http && parsed.getHost() != null && parsed.getPort() != 0 && parsed.getPort() < 65536) {
           return url;
         }
       } catch (URISyntaxException e) {
         // said below
       }
       throw new IllegalArgumentException(
-          "baseUrl '" + url + "': give a URL such as http://127.0.0.1:8000/v1");
+          "baseUrl '"
+              + url.replaceAll("[^/]*@|[?#].*", "…")
+              + "': give a URL such as http://127.0.0.1:8000/v1");
     }
 
     private Map<String, String> checkedHeaders() {

@@ -1,5 +1,6 @@
 package io.lastword;
 
+import io.lastword.core.Limits;
 import java.time.Duration;
 import java.util.Objects;
 import org.jspecify.annotations.Nullable;
@@ -25,7 +26,6 @@ public record RetryPolicy(
     Duration maxHint,
     @Nullable Integer budget) {
 
-  private static final Duration LONGEST = Duration.ofSeconds(1_000_000_000);
   private static final RetryPolicy DEFAULTS =
       new RetryPolicy(
           3, Duration.ofMillis(500), Duration.ofSeconds(8), Duration.ofSeconds(120), 500);
@@ -85,7 +85,7 @@ public record RetryPolicy(
 
   private static void check(String name, Duration value) {
     Objects.requireNonNull(value, name);
-    if (value.isNegative() || value.compareTo(LONGEST) > 0) {
+    if (value.isNegative() || value.compareTo(Limits.LONGEST) > 0) {
       throw new IllegalArgumentException(
           "RetryPolicy." + name + " is " + value + ": give 0 to 1e9 seconds");
     }

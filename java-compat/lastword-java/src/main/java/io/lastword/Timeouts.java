@@ -1,5 +1,6 @@
 package io.lastword;
 
+import io.lastword.core.Limits;
 import java.time.Duration;
 import org.jspecify.annotations.Nullable;
 
@@ -24,7 +25,6 @@ public record Timeouts(
     @Nullable Duration idle,
     @Nullable Duration total) {
 
-  private static final Duration LONGEST = Duration.ofSeconds(1_000_000_000);
   private static final Timeouts DEFAULTS =
       new Timeouts(
           Duration.ofSeconds(5),
@@ -85,7 +85,8 @@ public record Timeouts(
   }
 
   private static void check(String name, @Nullable Duration value) {
-    if (value != null && (value.isZero() || value.isNegative() || value.compareTo(LONGEST) > 0)) {
+    if (value != null
+        && (value.isZero() || value.isNegative() || value.compareTo(Limits.LONGEST) > 0)) {
       throw new IllegalArgumentException(
           "Timeouts."
               + name

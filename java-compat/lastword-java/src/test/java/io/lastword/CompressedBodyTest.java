@@ -28,6 +28,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** Bodies that a server compresses, whether or not it was asked to. */
 @Timeout(30)
@@ -35,6 +36,8 @@ class CompressedBodyTest {
 
   private static final String WHOLE =
       "{\"choices\": [{\"index\": 0, \"message\": {\"content\": \"Hi\"}, \"finish_reason\": \"stop\"}]}";
+  private static final String CHUNK =
+      "data: {\"choices\": [{\"index\": 0, \"delta\": {\"content\": \"Hi\"}}]}\n\n";
   private static final String REFUSAL =
       "{\"error\": {\"message\": \"" + TOO_LONG + "\", \"code\": 400}}";
 
@@ -70,6 +73,33 @@ class CompressedBodyTest {
     byte[] cut = Arrays.copyOf(whole, whole.length - 12);
     StreamIncompleteException error = incomplete(encoded(200, "gzip", cut));
     assertEquals(Codes.STREAM_INCOMPLETE, error.code());
+  }
+
+  /** The JDK's decoder looks for another member there, and swallows what it meets. */
+  @ParameterizedTest
+  @ValueSource(strings = {"truncate", "reset"})
+  void aConnectionThatEndsBehindTheLastMemberIsNoWholeBody(String end) throws Exception {
+    StreamIncompleteException whole = incomplete(endingIn(end, encoded(200, "gzip", gzip(WHOLE))));
+    assertEquals(Codes.STREAM_INCOMPLETE, whole.code());
+    Map<String, Object> stream = new HashMap<>(encoded(200, "gzip", gzip(CHUNK)));
+    stream.put("headers", Map.of("content-encoding", "gzip", "content-type", "text/event-stream"));
+    try (ScriptedServer server = server(List.of(endingIn(end, stream)));
+        LastwordClient client = builder(server).retry(RetryPolicy.never()).build();
+        AnswerStream answer = client.chat().completions().createStreaming(HI)) {
+      assertEquals("Hi", answer.next().text());
+      assertEquals(
+          Codes.STREAM_INCOMPLETE,
+          assertThrows(StreamIncompleteException.class, answer::hasNext).code());
+    }
+  }
+
+  private static Map<String, Object> endingIn(String end, Map<String, Object> exchange) {
+    List<Object> steps = new ArrayList<>((List<?>) exchange.get("steps"));
+    steps.add(Map.of("delay_ms", 100));
+    steps.add(Map.of("end", end));
+    Map<String, Object> cut = new HashMap<>(exchange);
+    cut.put("steps", steps);
+    return cut;
   }
 
   @ParameterizedTest

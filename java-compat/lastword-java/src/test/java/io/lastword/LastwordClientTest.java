@@ -3,8 +3,10 @@ package io.lastword;
 import static io.lastword.Answers.HI;
 import static io.lastword.Answers.TOO_LONG;
 import static io.lastword.Answers.answer;
+import static io.lastword.Answers.builder;
 import static io.lastword.Answers.client;
 import static io.lastword.Answers.failure;
+import static io.lastword.Answers.json;
 import static io.lastword.Answers.server;
 import static io.lastword.Answers.silence;
 import static org.junit.jupiter.api.Assertions.assertEquals;
@@ -14,9 +16,11 @@ import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import io.lastword.core.Json;
 import io.lastword.errors.CancelledException;
 import io.lastword.errors.ContextLengthExceededException;
 import io.lastword.errors.InvalidRequestException;
+import io.lastword.errors.LastwordException;
 import io.lastword.scripted.Received;
 import io.lastword.scripted.ScriptedServer;
 import java.time.Duration;
@@ -29,6 +33,8 @@ import java.util.concurrent.CompletionException;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /**
  * What a caller of the client sees of answers and errors, on real sockets, and is refused before.
@@ -124,6 +130,17 @@ class LastwordClientTest {
     }
   }
 
+  @ParameterizedTest
+  @ValueSource(strings = {"[{}]", "[{\"id\": null}]", "[null]", "[\"m\"]"})
+  void aModelWithoutAnIdIsMalformed(String data) throws Exception {
+    Map<String, Object> body = Map.of("object", "list", "data", Json.parse(data));
+    try (ScriptedServer server = server(List.of(json(200, body)));
+        LastwordClient client = builder(server).retry(RetryPolicy.never()).build()) {
+      LastwordException error = assertThrows(LastwordException.class, client::models);
+      assertEquals(Codes.MALFORMED_RESPONSE, error.code());
+    }
+  }
+
   @Test
   void whatCannotBeSentIsNamed() {
     try (LastwordClient client =
@@ -162,9 +179,10 @@ class LastwordClientTest {
             "http://x:99999",
             "http://x:0/v1",
             "http://a b/",
-            "http://x/v1?api-version=1",
+            "http://x/v1?api-key=s3cret",
             "http://x/v1#f",
-            "http://u:p@x/v1")) {
+            "http://u:s3cret@x/v1",
+            "u:s3cret@x/v1?key=s3cret")) {
       wrong.add(() -> LastwordClient.builder().baseUrl(url).build());
     }
     wrong.add(() -> LastwordClient.builder().baseUrl("http://x/v1").apiKey("a\nb").build());
@@ -175,6 +193,7 @@ class LastwordClientTest {
     for (Runnable each : wrong) {
       String message = assertThrows(IllegalArgumentException.class, each::run).getMessage();
       assertTrue(message.contains(": "), message);
+      assertFalse(message.contains("s3cret"), message);
     }
   }
 

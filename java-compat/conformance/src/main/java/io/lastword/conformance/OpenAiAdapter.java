@@ -35,7 +35,7 @@ public final class OpenAiAdapter implements Adapter {
           "Over OkHttp. Codes are e.code(), where it does not throw, else the HTTP status, else the exception's class.";
       return new About("openai-java", version, has, note);
     }
-    has.addAll(List.of("first_token", "idle"));
+    has.addAll(List.of("first_token", "headers", "idle"));
     return new About(
         "openai-java with lastword",
         version,

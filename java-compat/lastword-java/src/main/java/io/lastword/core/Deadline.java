@@ -29,12 +29,15 @@ public final class Deadline {
   private final long began;
   private long since; // the last content, or the attempt's start
   private boolean progressed;
+  private long handed; // when the caller last got something
+  private long callersNanos; // what the caller took since the last wait
 
   /** The timers of a call that begins {@code now}. */
   public Deadline(Timeouts timeouts, boolean stream, long now) {
     this.timeouts = timeouts;
     this.stream = stream;
     this.began = now;
+    this.handed = now;
     attempt(now);
   }
 
@@ -44,18 +47,29 @@ public final class Deadline {
     since = now;
   }
 
+  /** The caller has something of the stream, and is elsewhere until it asks for more. */
+  public void handed(long now) {
+    handed = now;
+  }
+
+  /** The caller asks for more. */
+  public void asked(long now) {
+    callersNanos += now - handed;
+  }
+
   /**
-   * The caller waits for more of the stream, after so long elsewhere. Content that has come starts
-   * {@code idle} again. Else the caller's own time is not counted; that of reading what the server
-   * sends is, or a flood of comments would hold the timers up.
+   * More of the stream is waited for. Content that has come starts {@code idle} again. Else the
+   * caller's own time is not counted; that of reading what the server sends is, or a flood of
+   * comments would hold the timers up.
    */
-  public void waits(StreamTracker tracker, long callersNanos, long now) {
+  public void waits(StreamTracker tracker, long now) {
     if (tracker.takeProgress()) {
       progressed = true;
       since = now;
     } else {
       since += callersNanos;
     }
+    callersNanos = 0;
   }
 
   /** The timer that fires next. */
@@ -84,8 +98,11 @@ public final class Deadline {
     Duration limit = timeouts.of(timer);
     double seconds = limit == null ? 0 : limit.toNanos() / 1e9;
     String said = BigDecimal.valueOf(seconds).stripTrailingZeros().toPlainString();
-    String message =
-        "waited " + said + " s for " + waitedFor(timer) + " (limit: " + nameOf(timer) + ")";
+    String waited =
+        timer == Timer.CONNECT // of which the transport may have waited longer
+            ? "no connection within " + said + " s"
+            : "waited " + said + " s for " + waitedFor(timer);
+    String message = waited + " (limit: " + nameOf(timer) + ")";
     return Classifier.error(codeOf(timer), message)
         .details(Map.of(timer.word() + "_timeout_s", seconds))
         .build();

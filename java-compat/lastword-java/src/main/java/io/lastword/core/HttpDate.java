@@ -5,6 +5,7 @@ import java.time.Instant;
 import java.time.OffsetDateTime;
 import java.time.ZoneOffset;
 import java.util.List;
+import java.util.Locale;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import org.jspecify.annotations.Nullable;
@@ -57,7 +58,7 @@ final class HttpDate {
     ZoneOffset offset = zone.matches("[+-].*") ? ZoneOffset.of(zone) : ZoneOffset.UTC;
     return OffsetDateTime.of(
             year,
-            MONTHS.indexOf(month.toLowerCase(java.util.Locale.ROOT)) + 1,
+            MONTHS.indexOf(month.toLowerCase(Locale.ROOT)) + 1,
             Integer.parseInt(day),
             Integer.parseInt(found.group(time)),
             Integer.parseInt(found.group(time + 1)),

@@ -2,7 +2,10 @@ package io.lastword.core;
 
 import java.time.Duration;
 
-/** How much of a body is read, and for how long, where no timer of the caller's says it. */
+/**
+ * How much of a body is read, and for how long, where no timer of the caller's says it; and what a
+ * duration may be.
+ */
 public final class Limits {
 
   /** Bytes of an answer that is no stream. */
@@ -19,6 +22,9 @@ public final class Limits {
 
   /** How long they may take. */
   public static final Duration DRAIN_TIME = Duration.ofMillis(100);
+
+  /** No timer, delay or server's hint is longer: nanoseconds of it are a {@code long}. */
+  public static final Duration LONGEST = Duration.ofSeconds(1_000_000_000);
 
   private Limits() {}
 }

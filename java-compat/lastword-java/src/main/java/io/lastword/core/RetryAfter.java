@@ -9,8 +9,6 @@ import org.jspecify.annotations.Nullable;
 /** How long a server asks to wait. */
 final class RetryAfter {
 
-  // a hint may be any number
-  private static final Duration LONGEST = Duration.ofSeconds(1_000_000_000);
   private static final int LONGEST_NUMBER = 64; // characters
   private static final Pattern NUMBER =
       Pattern.compile("\\+?(\\d+\\.?\\d*|\\.\\d+)([eE][+-]?\\d+)?");
@@ -57,7 +55,7 @@ final class RetryAfter {
   }
 
   private static Duration shortest(Duration hint) {
-    return hint.compareTo(LONGEST) > 0 ? LONGEST : hint;
+    return hint.compareTo(Limits.LONGEST) > 0 ? Limits.LONGEST : hint;
   }
 
   private static Duration seconds(double seconds) {

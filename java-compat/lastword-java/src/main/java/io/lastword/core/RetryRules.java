@@ -8,6 +8,7 @@ import io.lastword.core.Registry.CodeInfo;
 import io.lastword.core.Registry.RetryRule;
 import io.lastword.errors.ErrorInfo;
 import java.time.Duration;
+import java.util.Locale;
 import java.util.Set;
 import org.jspecify.annotations.Nullable;
 
@@ -49,6 +50,6 @@ final class RetryRules {
   }
 
   static String seconds(Duration duration) {
-    return String.format(java.util.Locale.ROOT, "%.3g", of(duration));
+    return String.format(Locale.ROOT, "%.3g", of(duration));
   }
 }

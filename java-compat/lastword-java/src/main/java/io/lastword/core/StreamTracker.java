@@ -12,6 +12,7 @@ import io.lastword.ToolCall;
 import io.lastword.core.Registry.FinishReason;
 import io.lastword.errors.ErrorInfo;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 import java.util.TreeMap;
 import java.util.function.Predicate;
@@ -258,7 +259,7 @@ public final class StreamTracker {
       message.append(FinishReasons.hint(Profile::acceptsMissingDone));
     }
     Map<String, Object> details =
-        Map.of("chunks", chunks, "wire", wire.name().toLowerCase(java.util.Locale.ROOT));
+        Map.of("chunks", chunks, "wire", wire.name().toLowerCase(Locale.ROOT));
     return Classifier.error(Codes.STREAM_INCOMPLETE, message.toString()).details(details).build();
   }
 }

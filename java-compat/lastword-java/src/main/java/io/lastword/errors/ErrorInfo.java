@@ -96,12 +96,6 @@ public record ErrorInfo(
       raw = info.raw;
     }
 
-    /** What happened, for people. */
-    public Builder message(String value) {
-      message = value;
-      return this;
-    }
-
     /** Whether the same request may succeed later. */
     public Builder retryable(boolean value) {
       retryable = value;
@@ -147,12 +141,6 @@ public record ErrorInfo(
     /** The numbers of the message; they are copied. */
     public Builder details(Map<String, ? extends @Nullable Object> value) {
       details = new LinkedHashMap<>(value);
-      return this;
-    }
-
-    /** Who said so. */
-    public Builder origin(Origin value) {
-      origin = value;
       return this;
     }
 

@@ -10,6 +10,7 @@ import io.lastword.core.Json;
 import io.lastword.core.StreamTracker.WireEnd;
 import io.lastword.errors.LastwordException;
 import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
@@ -45,7 +46,7 @@ public final class Caller {
   }
 
   /** Wait for an answer that is a list of {@code data}. */
-  public List<?> list(Prepared request) {
+  public List<Map<String, @Nullable Object>> list(Prepared request) {
     Call call = begun(request);
     return finished(
         call,
@@ -53,13 +54,23 @@ public final class Caller {
           Object answer = answer(call);
           Map<String, @Nullable Object> body = Json.object(answer);
           if (body == null || !(body.get("data") instanceof List<?> data)) {
-            String raw = Json.shown(answer);
-            throw call.malformed(
-                "the answer has no list named data", raw.getBytes(StandardCharsets.UTF_8));
+            throw malformed(call, "the answer has no list named data", answer);
+          }
+          List<Map<String, @Nullable Object>> entries = new ArrayList<>();
+          for (Object each : data) {
+            Map<String, @Nullable Object> entry = Json.object(each);
+            if (entry == null || !(entry.get("id") instanceof String)) {
+              throw malformed(call, "the list named data has an entry without an id", answer);
+            }
+            entries.add(entry);
           }
           call.note(null);
-          return data;
+          return entries;
         });
+  }
+
+  private static Failure malformed(Call call, String message, @Nullable Object answer) {
+    return call.malformed(message, Json.shown(answer).getBytes(StandardCharsets.UTF_8));
   }
 
   /** Send a request for a stream, and wait for the head of its answer. */

@@ -15,8 +15,6 @@ final class ChunkReading {
   private final Wire wire;
   private ChunkDecoder decoder;
   private @Nullable Exchange exchange;
-  private long handed = System.nanoTime(); // when the caller last got something
-  private long callersNanos; // what the caller took since the last wait
 
   ChunkReading(Call call, Wire wire) {
     this.call = call;
@@ -31,7 +29,7 @@ final class ChunkReading {
           begin();
           return true;
         });
-    handed = System.nanoTime();
+    call.guard().deadline().handed(System.nanoTime());
   }
 
   /**
@@ -39,14 +37,14 @@ final class ChunkReading {
    * failure may be followed by another attempt.
    */
   @Nullable Map<String, @Nullable Object> next() throws Failure {
-    callersNanos += System.nanoTime() - handed;
+    call.guard().deadline().asked(System.nanoTime());
     Map<String, @Nullable Object> chunk =
         call.delivered()
             ? read()
             : call.<@Nullable Map<String, @Nullable Object>>retrying(this::first);
     if (chunk != null) {
       call.deliver();
-      handed = System.nanoTime();
+      call.guard().deadline().handed(System.nanoTime());
     }
     return chunk;
   }
@@ -102,8 +100,7 @@ final class ChunkReading {
     if (current == null) {
       throw call.cancelled("the stream was closed before it ended");
     }
-    call.guard().deadline().waits(call.tracker(), callersNanos, System.nanoTime());
-    callersNanos = 0;
+    call.guard().deadline().waits(call.tracker(), System.nanoTime());
     try {
       return current.read();
     } catch (Stopped e) {

@@ -2,6 +2,7 @@ package io.lastword.transport;
 
 import io.lastword.errors.LastwordException;
 import java.util.Map;
+import java.util.Objects;
 import java.util.concurrent.Flow;
 import java.util.concurrent.RejectedExecutionException;
 import java.util.function.Function;
@@ -48,7 +49,7 @@ final class ChunkSubscription<T> implements Flow.Subscription {
       Function<Prepared, StreamReading> begin,
       Function<Map<String, @Nullable Object>, T> build,
       Workers workers) {
-    java.util.Objects.requireNonNull(subscriber, "subscriber");
+    Objects.requireNonNull(subscriber, "subscriber");
     Prepared prepared;
     try {
       prepared = request.get();

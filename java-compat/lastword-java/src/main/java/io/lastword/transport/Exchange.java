@@ -32,6 +32,7 @@ final class Exchange {
   private volatile boolean answered;
   private final Body body = new Body();
   private boolean ended; // the body has been read to its end
+  private @Nullable IOException broken; // told each time: gzip swallows it where a member ends
   private @Nullable Inflated inflated;
   private volatile boolean over; // nothing is left that would have to be closed
 
@@ -85,6 +86,9 @@ final class Exchange {
 
   /** The same, as it came. */
   byte @Nullable [] raw() throws IOException, Stopped {
+    if (broken != null) {
+      throw broken;
+    }
     if (ended) {
       return null;
     }
@@ -95,7 +99,8 @@ final class Exchange {
     }
     over = true;
     if (!(signal instanceof Signal.End)) {
-      throw failed(causeOf(signal));
+      broken = failed(causeOf(signal));
+      throw broken;
     }
     ended = true;
     return null;
@@ -158,7 +163,7 @@ final class Exchange {
   private final class Body implements HttpResponse.BodySubscriber<Void> {
     private Flow.@Nullable Subscription subscription; // under the lock of this, like the others
     private boolean cancelled;
-    private volatile boolean ended;
+    private volatile boolean arrived; // to its end, whole or not
 
     @Override
     public CompletionStage<Void> getBody() {
@@ -186,13 +191,13 @@ final class Exchange {
 
     @Override
     public void onError(Throwable error) {
-      ended = true;
+      arrived = true;
       guard.tell(new Signal.Broken(Exchange.this, error));
     }
 
     @Override
     public void onComplete() {
-      ended = true;
+      arrived = true;
       guard.tell(new Signal.End(Exchange.this));
     }
 
@@ -206,14 +211,14 @@ final class Exchange {
       }
     }
 
-    /** What has ended may have given its connection to another request already. */
+    /** What has arrived may have given its connection to another request already. */
     void cancel() {
       Flow.Subscription given;
       synchronized (this) {
         cancelled = true;
         given = subscription;
       }
-      if (given != null && !ended) {
+      if (given != null && !arrived) {
         given.cancel();
       }
     }

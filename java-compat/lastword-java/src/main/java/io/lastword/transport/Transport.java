@@ -22,14 +22,13 @@ import org.jspecify.annotations.Nullable;
  * its threads are daemons.
  *
  * <p>Two things of the JDK's client no library can change: it sends a GET again by itself on a
- * connection that the server has just closed, and it keeps idle connections until the server closes
- * them (the system property {@code jdk.httpclient.keepalive.timeout}, in seconds, is read once). It
- * never sends a POST twice.
+ * connection that the server has just closed, and it keeps idle connections for 30 s, before JDK 20
+ * for 1200 s (the system property {@code jdk.httpclient.keepalive.timeout}, in seconds, is read
+ * once). It never sends a POST twice.
  */
 public final class Transport {
 
-  // So many limits are kept to the nanosecond; further ones share clients, for none is ever
-  // dropped:
+  // So many limits are kept to the nanosecond. Further ones share clients, since none is dropped:
   // its threads and connections would stay until it is collected.
   private static final int EXACT = 8;
 
@@ -60,7 +59,7 @@ public final class Transport {
 
   /** Up to the next power of two, in milliseconds. */
   private static Duration rounded(Duration limit) {
-    long millis = Math.max(2, limit.toMillis() + 1);
+    long millis = Math.max(2, limit.plusNanos(999_999).toMillis());
     return Duration.ofMillis(Long.highestOneBit(millis - 1) << 1);
   }
 

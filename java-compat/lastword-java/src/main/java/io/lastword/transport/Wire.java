@@ -50,7 +50,7 @@ final class Wire {
   /** Begin an attempt and wait for the head of its answer. */
   Exchange send() throws Failure {
     Map<String, String> headers = call.beginAttempt();
-    URI url = URI.create(baseUrl + call.request().path());
+    URI url = url();
     for (int redirects = 0; redirects <= MAX_REDIRECTS; redirects++) {
       Exchange exchange = begin(url, headers);
       HttpResponse.ResponseInfo head;
@@ -103,7 +103,7 @@ final class Wire {
     if (!decoded && !layers.isEmpty() && head.ok()) {
       letGo(exchange);
       throw call.malformed(
-          "the answer is encoded as " + given + ", which nobody asked for", new byte[0]);
+          "the answer is encoded as " + given + ", which is not understood here", new byte[0]);
     }
   }
 
@@ -178,6 +178,14 @@ final class Wire {
     exchange.close();
   }
 
+  private URI url() throws Failure {
+    try {
+      return URI.create(baseUrl + call.request().path());
+    } catch (IllegalArgumentException e) {
+      throw unsendable(e);
+    }
+  }
+
   private HttpRequest request(URI url, Map<String, String> headers) throws Failure {
     HttpRequest.BodyPublisher content =
         call.request().content().length == 0
@@ -189,9 +197,13 @@ final class Wire {
       headers.forEach(builder::header);
       return builder.build();
     } catch (IllegalArgumentException e) {
-      String message = "the request cannot be sent (" + e.getMessage() + ")";
-      throw new Failure(Classifier.error(Codes.INVALID_REQUEST_ERROR, message).build(), e);
+      throw unsendable(e);
     }
+  }
+
+  private static Failure unsendable(IllegalArgumentException e) {
+    String message = "the request cannot be sent (" + e.getMessage() + ")";
+    return new Failure(Classifier.error(Codes.INVALID_REQUEST_ERROR, message).build(), e);
   }
 
   /** Where to go instead (RFC 9110 §15.4.8, §15.4.9); null if the answer is here. */

@@ -48,9 +48,15 @@ final class AnswerCheck {
           Codes.DEADLINE_EXCEEDED);
 
   private final Timeouts timeouts;
+  private final Pumps pumps = new Pumps();
 
   AnswerCheck(Timeouts timeouts) {
     this.timeouts = timeouts;
+  }
+
+  /** End what is being read. */
+  void close() {
+    pumps.close();
   }
 
   /** How long the head of the answer may be waited for; null for ever. */
@@ -85,7 +91,7 @@ final class AnswerCheck {
   }
 
   private HttpResponse stream(Asked asked, HttpResponse response, ResponseHead head, long began) {
-    CheckedStream stream = new CheckedStream(asked, response, head, timeouts, began);
+    CheckedStream stream = new CheckedStream(asked, pumps.of(response), head, timeouts, began);
     ErrorInfo info = stream.begin();
     if (info == null) {
       return new Answer(head.status(), response.headers(), stream);
@@ -107,7 +113,7 @@ final class AnswerCheck {
       nanos = patience.toNanos() - (System.nanoTime() - began);
     }
     try {
-      return new Pump(response).all(head.ok() ? Limits.ANSWER : Limits.REFUSAL, nanos);
+      return pumps.of(response).all(head.ok() ? Limits.ANSWER : Limits.REFUSAL, nanos);
     } catch (InterruptedException e) {
       Thread.currentThread().interrupt();
       throw cancelled(asked, INTERRUPTED);
@@ -195,6 +201,8 @@ final class AnswerCheck {
             "retry-after",
             "retry-after-ms"));
     all.replace("content-type", "application/json");
+    all.replace(
+        LastwordErrors.STATUS, info.status() == null ? "none" : String.valueOf(info.status()));
     all.replace("x-should-retry", String.valueOf(decision instanceof RetryDecision.Retry));
     Duration hint = info.retryAfter();
     if (hint != null && decision instanceof RetryDecision.Retry) {

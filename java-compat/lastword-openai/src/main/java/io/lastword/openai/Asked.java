@@ -12,7 +12,6 @@ import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.List;
 import java.util.Map;
-import java.util.UUID;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -34,13 +33,12 @@ record Asked(
     int choices,
     int attempt) {
 
-  static Asked of(HttpRequest given, RequestOptions options) {
+  /** {@code ours} is the id of a call whose caller gave none. */
+  static Asked of(HttpRequest given, RequestOptions options, String ours) {
     HttpRequest.Builder builder = given.toBuilder();
-    String id = first(given, "x-request-id");
-    if (id == null) {
-      id = UUID.randomUUID().toString();
-      builder.putHeader("x-request-id", id);
-    }
+    String theirs = first(given, "x-request-id");
+    String id = theirs != null ? theirs : ours;
+    builder.replaceHeaders("x-request-id", id);
     int attempt = attemptOf(given);
     builder.replaceHeaders("x-request-attempt", String.valueOf(attempt));
     Timeout limits = options.getTimeout();

@@ -1,6 +1,5 @@
 package io.lastword.openai;
 
-import com.openai.core.http.HttpResponse;
 import io.lastword.Codes;
 import io.lastword.Timeouts;
 import io.lastword.core.ChunkDecoder;
@@ -40,23 +39,21 @@ final class CheckedStream extends InputStream {
   private boolean over;
   private @Nullable ErrorInfo failure;
   private volatile boolean closed;
-  private long handed = System.nanoTime();
-  private long callersNanos;
 
-  CheckedStream(
-      Asked asked, HttpResponse upstream, ResponseHead head, Timeouts timeouts, long began) {
+  CheckedStream(Asked asked, Pump pump, ResponseHead head, Timeouts timeouts, long began) {
     this.tracker = new StreamTracker(asked.choices(), null);
     this.decoder = new ChunkDecoder(tracker);
     this.timeouts = timeouts.withConnect(null).withTotal(null);
     String theirs = Classifier.requestIdOf(head.headers());
     this.requestId = theirs != null ? theirs : asked.requestId();
     this.deadline = new Deadline(this.timeouts, true, began);
-    this.pump = new Pump(upstream);
+    this.pump = pump;
   }
 
   /** Wait for the first chunk, or for the end; what is wrong if none comes. */
   @Nullable ErrorInfo begin() {
     fill();
+    deadline.handed(System.nanoTime());
     return failure;
   }
 
@@ -72,7 +69,7 @@ final class CheckedStream extends InputStream {
       return 0;
     }
     if (at == ready.length) {
-      callersNanos += System.nanoTime() - handed;
+      deadline.asked(System.nanoTime());
       if (!over) {
         fill();
       }
@@ -84,7 +81,7 @@ final class CheckedStream extends InputStream {
       if (at == ready.length) {
         return -1;
       }
-      handed = System.nanoTime();
+      deadline.handed(System.nanoTime());
     }
     int size = Math.min(length, ready.length - at);
     System.arraycopy(ready, at, target, offset, size);
@@ -117,8 +114,7 @@ final class CheckedStream extends InputStream {
 
   /** Wait for more; false if the stream has ended with that. */
   private boolean receive() {
-    deadline.waits(tracker, callersNanos, System.nanoTime());
-    callersNanos = 0;
+    deadline.waits(tracker, System.nanoTime());
     Deadline.Next next = deadline.next(System.nanoTime());
     Pump.Piece piece;
     try {
@@ -169,6 +165,7 @@ final class CheckedStream extends InputStream {
 
   private void end(WireEnd wire, boolean pending) {
     ErrorInfo info = tracker.end(wire, pending);
+    pump.drain();
     if (info != null) {
       fail(info);
     } else {
@@ -176,10 +173,10 @@ final class CheckedStream extends InputStream {
       ready = DONE;
       at = 0;
     }
-    pump.drain();
   }
 
   private void fail(ErrorInfo info) {
+    pump.close(); // whoever reads may not
     over = true;
     ready = new byte[0];
     at = 0;

@@ -16,10 +16,14 @@ import java.time.Instant;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.concurrent.CancellationException;
 import org.jspecify.annotations.Nullable;
 
 /** The contract's exception for what openai-java threw. */
 public final class LastwordErrors {
+
+  /** The header of an error response of ours that has the status that really came, or none. */
+  static final String STATUS = "x-lastword-status";
 
   private LastwordErrors() {}
 
@@ -54,19 +58,29 @@ public final class LastwordErrors {
     }
     byte[] bytes = body.getBytes(StandardCharsets.UTF_8);
     ErrorInfo info = Classifier.response(head.status(), head.headers(), bytes, Instant.now());
-    return info != null
-        ? info
-        : Classifier.error(Codes.INTERNAL_SERVER_ERROR, String.valueOf(error.getMessage())).build();
+    if (info == null) {
+      return Classifier.error(Codes.INTERNAL_SERVER_ERROR, String.valueOf(error.getMessage()))
+          .build();
+    }
+    String real = head.headers().get(STATUS);
+    return real == null ? info : info.toBuilder().status(number(real)).build();
+  }
+
+  private static @Nullable Integer number(String status) {
+    return status.matches("\\d{3}") ? Integer.valueOf(status) : null;
   }
 
   /**
-   * Why a body broke off, where that was not the connection: a timer of the transport, or what
-   * cannot be decoded. Null if it was.
+   * Why a body broke off, where that was not the connection: a timer of the transport, somebody who
+   * ended the call, or what cannot be decoded. Null if it was.
    */
   static @Nullable ErrorInfo ofBody(@Nullable Throwable broken) {
     for (Throwable each = broken; each != null; each = each.getCause()) {
       if (each instanceof LastwordException known) {
         return known.code().equals(Codes.STREAM_INCOMPLETE) ? null : known.info();
+      }
+      if (each instanceof CancellationException) {
+        return Classifier.error(Codes.CANCELLED, String.valueOf(each.getMessage())).build();
       }
       if (each instanceof InterruptedIOException late) {
         return late(late);

@@ -5,11 +5,16 @@ import com.openai.core.http.HttpClient;
 import com.openai.core.http.HttpRequest;
 import com.openai.core.http.HttpResponse;
 import com.openai.errors.OpenAIIoException;
+import io.lastword.Codes;
 import io.lastword.Timeouts;
 import io.lastword.errors.LastwordException;
 import java.time.Duration;
+import java.util.Collections;
+import java.util.Map;
 import java.util.Objects;
 import java.util.Set;
+import java.util.UUID;
+import java.util.WeakHashMap;
 import java.util.concurrent.CancellationException;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
@@ -21,7 +26,8 @@ import org.jspecify.annotations.Nullable;
 
 /**
  * openai-java's HTTP client, decorated: an answer that is not whole is an error, and an error says
- * what it is.
+ * what it is. That goes for chat completions, completions and the list of models; of Responses,
+ * embeddings and files only error responses are looked at.
  *
  * <pre>{@code
  * ClientOptions options = ClientOptions.builder()
@@ -39,8 +45,8 @@ import org.jspecify.annotations.Nullable;
  *       contract's, a string, whatever the server's dialect. An answer of 200 that is an error, or
  *       that is not whole, comes as the status that the contract has for its code, or as 502.
  *   <li>Where no answer came, openai-java has its own {@code OpenAIIoException}, after which it
- *       tries again; but not where a timer has fired or somebody has stopped the call, which is a
- *       {@link LastwordOpenAIException}.
+ *       tries again; its asynchronous client would not, and gets a response of 502. Where a timer
+ *       has fired or somebody has stopped the call, it is a {@link LastwordOpenAIException}.
  *   <li>openai-java keeps the loop of retries ({@code maxRetries}), and the contract decides: each
  *       error carries {@code x-should-retry}, and {@code retry-after-ms} where the server gave a
  *       hint that can be obeyed.
@@ -58,6 +64,8 @@ public final class LastwordHttpClient implements HttpClient {
   private final HttpClient delegate;
   private final AnswerCheck check;
   private final Set<CompletableFuture<HttpResponse>> running = ConcurrentHashMap.newKeySet();
+  // Of calls, by what openai-java passes to all attempts of one and to no other call.
+  private final Map<RequestOptions, String> ids = Collections.synchronizedMap(new WeakHashMap<>());
   private volatile boolean closed;
 
   private LastwordHttpClient(HttpClient delegate, Timeouts timeouts) {
@@ -67,7 +75,7 @@ public final class LastwordHttpClient implements HttpClient {
 
   /**
    * On the JDK's own HTTP client, with the default limits of {@link Timeouts} for the silence of a
-   * stream.
+   * stream. Of openai-java's {@code Timeout} it keeps {@code connect} and {@code request}.
    */
   public static LastwordHttpClient create() {
     return create(Timeouts.defaults());
@@ -102,7 +110,7 @@ public final class LastwordHttpClient implements HttpClient {
 
   @Override
   public HttpResponse execute(HttpRequest request, RequestOptions options) {
-    Asked asked = Asked.of(request, options);
+    Asked asked = asked(request, options);
     long began = System.nanoTime();
     // Not execute: what waits there cannot be woken.
     CompletableFuture<HttpResponse> answer = begin(asked, options);
@@ -121,13 +129,13 @@ public final class LastwordHttpClient implements HttpClient {
     } catch (CancellationException e) {
       throw thrown(asked, e);
     } catch (ExecutionException e) {
-      throw thrown(asked, e.getCause());
+      return malformed(asked, thrown(asked, e.getCause()));
     }
   }
 
   @Override
   public CompletableFuture<HttpResponse> executeAsync(HttpRequest request, RequestOptions options) {
-    Asked asked = Asked.of(request, options);
+    Asked asked = asked(request, options);
     long began = System.nanoTime();
     CompletableFuture<HttpResponse> answer = begin(asked, options);
     CompletableFuture<HttpResponse> checked = new CompletableFuture<>();
@@ -177,6 +185,11 @@ public final class LastwordHttpClient implements HttpClient {
     answer.whenComplete((response, error) -> timer.cancel(false));
   }
 
+  private Asked asked(HttpRequest request, RequestOptions options) {
+    String id = ids.computeIfAbsent(options, each -> UUID.randomUUID().toString());
+    return Asked.of(request, options, id);
+  }
+
   private CompletableFuture<HttpResponse> begin(Asked asked, RequestOptions options) {
     if (closed) {
       throw AnswerCheck.cancelled(asked, "the client is closed; nothing was sent");
@@ -206,10 +219,18 @@ public final class LastwordHttpClient implements HttpClient {
 
   /** Whose asynchronous loop of retries does not know the exceptions that its other one does. */
   private HttpResponse unreached(Asked asked, RuntimeException thrown) {
-    if (!(thrown instanceof OpenAIIoException)) {
-      throw thrown;
+    return thrown instanceof OpenAIIoException
+        ? check.refused(asked, LastwordErrors.of(thrown).orElseThrow(() -> thrown).info())
+        : malformed(asked, thrown);
+  }
+
+  /** An answer whose head tells already that it cannot be read is an error response, as others. */
+  private HttpResponse malformed(Asked asked, RuntimeException thrown) {
+    if (thrown instanceof LastwordOpenAIException told
+        && told.error().code().equals(Codes.MALFORMED_RESPONSE)) {
+      return check.refused(asked, told.error().info());
     }
-    return check.refused(asked, LastwordErrors.of(thrown).orElseThrow(() -> thrown).info());
+    throw thrown;
   }
 
   /**
@@ -232,11 +253,12 @@ public final class LastwordHttpClient implements HttpClient {
         .orElse(given);
   }
 
-  /** End every call that waits for its answer, and let no other begin. */
+  /** End every call that waits, for its answer or for more of it, and let no other begin. */
   @Override
   public void close() {
     closed = true;
     running.forEach(each -> each.cancel(true));
+    check.close();
     delegate.close();
   }
 }

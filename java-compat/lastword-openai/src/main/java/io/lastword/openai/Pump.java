@@ -7,7 +7,9 @@ import java.io.InputStream;
 import java.util.Arrays;
 import java.util.concurrent.ArrayBlockingQueue;
 import java.util.concurrent.BlockingQueue;
+import java.util.concurrent.CancellationException;
 import java.util.concurrent.TimeUnit;
+import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -24,25 +26,33 @@ final class Pump {
 
   private static final int SIZE = 16 * 1024;
   private static final Piece END = new Piece(new byte[0], true, null);
+  private static final Piece LEFT =
+      new Piece(new byte[0], true, new CancellationException("the client was closed"));
 
   // the server is not read faster than the caller reads
   private final BlockingQueue<Piece> pieces = new ArrayBlockingQueue<>(4);
   private final HttpResponse response;
   private final InputStream body;
+  private final Consumer<Pump> onEnd;
   private volatile boolean closed;
   private boolean ended; // of the thread that takes the pieces
 
-  Pump(HttpResponse response) {
+  /** {@code onEnd} is told once nothing more is read. */
+  Pump(HttpResponse response, Consumer<Pump> onEnd) {
     this.response = response;
     this.body = response.body();
+    this.onEnd = onEnd;
+  }
+
+  void start() {
     DaemonThreads.READ.execute(this::run);
   }
 
-  /** The next piece; null after so many nanoseconds without one, or once it is closed. */
+  /** The next piece; null after so many nanoseconds without one. */
   @Nullable Piece next(long nanos) throws InterruptedException {
     Piece piece = pieces.poll(nanos, TimeUnit.NANOSECONDS);
     ended |= piece != null && piece.end();
-    return closed ? null : piece;
+    return closed ? LEFT : piece;
   }
 
   /** All of it, or the first {@code limit} bytes and a little more, in so many nanoseconds. */
@@ -97,6 +107,8 @@ final class Pump {
       pieces.put(pour());
     } catch (InterruptedException e) { // by nobody
       Thread.currentThread().interrupt();
+    } finally {
+      onEnd.accept(this);
     }
   }
 

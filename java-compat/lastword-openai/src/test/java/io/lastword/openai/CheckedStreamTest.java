@@ -22,6 +22,7 @@ import io.lastword.errors.CancelledException;
 import io.lastword.errors.RequestTimeoutException;
 import io.lastword.scripted.ScriptedServer;
 import io.lastword.vectors.Vectors;
+import java.io.InputStream;
 import java.time.Duration;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -96,6 +97,19 @@ class CheckedStreamTest {
             assertThrows(OpenAIException.class, () -> stream.stream().forEach(each -> {}));
         assertEquals(Codes.GENERATION_STALLED, lastword(idle).code());
       }
+      assertTrue(ScriptedServer.becomes(() -> server.requests().get(0).disconnectedAt != 0, 2000));
+      client.close();
+    }
+  }
+
+  /** openai-java closes a stream that it reads itself, and nobody this one. */
+  @Test
+  void aTimerClosesTheSocketOfAStreamThatIsReadRaw() throws Exception {
+    Timeouts limits = Timeouts.none().withIdle(Duration.ofMillis(300));
+    try (ScriptedServer server = server(List.of(stream(silence(), "Hel")))) {
+      OpenAIClient client = client(server.baseUrl(), LastwordHttpClient.create(limits), 0);
+      InputStream raw = client.chat().completions().withRawResponse().createStreaming(HI).body();
+      assertThrows(OpenAIException.class, raw::readAllBytes);
       assertTrue(ScriptedServer.becomes(() -> server.requests().get(0).disconnectedAt != 0, 2000));
       client.close();
     }
