@@ -315,7 +315,7 @@ CODES: Final[Mapping[str, CodeInfo]] = MappingProxyType(
             retry_own_timer=RetryRule.NEVER,
             anthropic_type="not_found_error",
             brief="There is no such path or object on this server.",
-            action="Check the base URL (is `/v1` there once?) and the id in the path.",
+            action="Check the base URL (it ends in `/v1`; the rest of the path is added to it) and the id in the path, if there is one.",
         ),
         "method_not_allowed": CodeInfo(
             code=Code.METHOD_NOT_ALLOWED,
@@ -567,7 +567,7 @@ CODES: Final[Mapping[str, CodeInfo]] = MappingProxyType(
             retry_own_timer=RetryRule.LIMITED,
             anthropic_type="api_error",
             brief="No connection, or it was cut before any response header came.",
-            action="Retry with back-off; check address, DNS, TLS and proxy if it persists.",
+            action="Retry with back-off; check the URL (http or https), DNS, TLS and proxy if it persists.",
         ),
         "connect_timeout": CodeInfo(
             code=Code.CONNECT_TIMEOUT,

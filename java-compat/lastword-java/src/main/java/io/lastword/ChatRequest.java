@@ -2,6 +2,7 @@ package io.lastword;
 
 import io.lastword.core.Json;
 import java.util.ArrayList;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
@@ -45,7 +46,34 @@ public final class ChatRequest extends Request {
       return message("assistant", content);
     }
 
-    /** The result of a tool call, by the call's {@link ToolCall#id}. */
+    /**
+     * One more message: what choice 0 of an answer said, with the tools that it called. Their
+     * results follow, by {@link #tool}. Of a stream the answer is {@code outcome().orThrow()}.
+     */
+    public Builder assistant(Completed answer) {
+      Map<String, @Nullable Object> message = new LinkedHashMap<>();
+      message.put("role", "assistant");
+      message.put("content", answer.text().isEmpty() ? null : answer.text());
+      List<Object> calls =
+          answer.toolCalls().stream().filter(it -> it.choice() == 0).map(Builder::sent).toList();
+      if (!calls.isEmpty()) {
+        message.put("tool_calls", calls);
+      }
+      return message(message);
+    }
+
+    private static Object sent(ToolCall call) {
+      Map<String, @Nullable Object> sent = new LinkedHashMap<>();
+      sent.put("id", call.id());
+      sent.put("type", "function");
+      sent.put("function", Map.of("name", call.name(), "arguments", call.rawArguments()));
+      return sent;
+    }
+
+    /**
+     * The result of a tool call, by the call's {@link ToolCall#id}. Servers want it behind the
+     * answer that called the tool ({@link #assistant(Completed)}).
+     */
     public Builder tool(String toolCallId, String content) {
       Objects.requireNonNull(toolCallId, "toolCallId");
       Objects.requireNonNull(content, "content");

@@ -14,7 +14,7 @@ import org.jspecify.annotations.Nullable;
  * String shown = outcome.fold(
  *     completed  -> completed.text(),
  *     incomplete -> incomplete.error().partial().text() + " […]",
- *     failed     -> failed.error().action(),
+ *     failed     -> failed.error().getMessage(), // by a timer, say; partial() has what had come
  *     cancelled  -> "stopped");
  * }</pre>
  */

@@ -100,7 +100,10 @@ public abstract sealed class Request permits ChatRequest, CompletionRequest {
       return self();
     }
 
-    /** A header of this request, in place of the client's. */
+    /**
+     * A header of this request, in place of the client's. Those of the connection and of the body
+     * ({@code host}, {@code content-length} and so on) are never the caller's.
+     */
     public B header(String name, String value) {
       Objects.requireNonNull(name, "name of the header");
       headers.put(name.toLowerCase(Locale.ROOT), Objects.requireNonNull(value, name));

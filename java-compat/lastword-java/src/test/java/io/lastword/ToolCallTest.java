@@ -1,13 +1,23 @@
 package io.lastword;
 
+import static io.lastword.Answers.HI;
+import static io.lastword.Answers.answer;
+import static io.lastword.Answers.client;
+import static io.lastword.Answers.server;
+import static io.lastword.Answers.toolCall;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertSame;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 
+import io.lastword.core.Json;
 import io.lastword.errors.InvalidToolArgumentsException;
+import io.lastword.scripted.ScriptedServer;
+import io.lastword.vectors.Vectors;
+import java.nio.charset.StandardCharsets;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
@@ -29,6 +39,39 @@ class ToolCallTest {
       assertEquals(text, error.raw());
       assertSame(call, error.toolCall());
       assertFalse(error.getMessage().contains("Ro"), error.getMessage());
+    }
+  }
+
+  /** From the answer that calls a tool to the request that brings its result. */
+  @Test
+  void aCallAndItsResultGoIntoTheNextRequest() throws Exception {
+    List<Map<String, Object>> exchanges =
+        List.of(toolCall("[DONE]", "{\"path\": \"/\"}"), answer("two files"));
+    try (ScriptedServer server = server(exchanges);
+        LastwordClient client = client(server)) {
+      AnswerStream stream = client.chat().completions().createStreaming(HI);
+      stream.forEachRemaining(each -> {});
+      Completed called = Objects.requireNonNull(stream.outcome()).orThrow();
+      ChatRequest.Builder next = ChatRequest.builder().model("m").user("hi").assistant(called);
+      called.toolCalls().forEach(each -> next.tool(each.id(), "a, b"));
+      Completed answer = client.chat().completions().create(next.assistant("x").build());
+      assertEquals("two files", answer.text());
+      Object body = Json.parse(new String(server.requests().get(1).body, StandardCharsets.UTF_8));
+      assertEquals(
+          Json.parse(
+              """
+              [{"role": "user", "content": "hi"},
+               {"role": "assistant", "content": null, "tool_calls": [
+                 {"id": "call_1", "type": "function",
+                  "function": {"name": "list", "arguments": "{\\"path\\": \\"/\\"}"}}]},
+               {"role": "tool", "tool_call_id": "call_1", "content": "a, b"},
+               {"role": "assistant", "content": "x"}]
+              """),
+          Vectors.map(body).get("messages"));
+      assertEquals(
+          Map.of("role", "assistant", "content", "two files"),
+          ((List<?>) ChatRequest.builder().assistant(answer).build().body().get("messages"))
+              .get(0));
     }
   }
 }

@@ -36,7 +36,7 @@ public final class JdkErrors {
               + server
               + (unknown
                   ? " is a name that nobody knows"
-                  : " does not take the connection (" + text + ")"));
+                  : " does not take the connection; does it run, and is this its port?"));
     }
     if (error.getCause() instanceof IllegalArgumentException) {
       return Classifier.error(

@@ -65,7 +65,7 @@ final class JdkHttpClient implements HttpClient {
    */
   static RuntimeException thrown(LastwordException error) {
     return mayBeRetried(error)
-        ? new OpenAIIoException("Request failed", error)
+        ? new OpenAIIoException(error.getMessage(), error)
         : new LastwordOpenAIException(error);
   }
 

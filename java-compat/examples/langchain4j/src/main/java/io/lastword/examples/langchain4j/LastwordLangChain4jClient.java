@@ -112,7 +112,8 @@ public final class LastwordLangChain4jClient implements HttpClient {
     }
     boolean replaced = root instanceof UnresolvedAddressException;
     return replaced
-        ? LastwordException.of(error.info(), error.partial(), error.attempts(), null)
+        ? LastwordException.of(
+            error.info(), error.partial(), error.attempts(), null, error.notRetried())
         : error;
   }
 

@@ -18,8 +18,9 @@ import org.springframework.ai.openai.OpenAiChatOptions;
  * }</pre>
  *
  * <ul>
- *   <li>What is thrown is openai-java's, as Spring AI hands it on; {@link
- *       io.lastword.openai.LastwordErrors#of} has the contract's exception for it.
+ *   <li>What is thrown is openai-java's, as Spring AI hands it on: out of {@code stream} in a
+ *       {@code CompletionException}. {@link io.lastword.openai.LastwordErrors#of} has the
+ *       contract's exception for either.
  *   <li>Retries are openai-java's, by the contract's rules. Spring AI has none of its own, so put
  *       none around the model.
  *   <li>The options of a connection ({@code baseUrl}, {@code apiKey}, {@code maxRetries}) are not
