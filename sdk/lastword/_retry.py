@@ -18,6 +18,7 @@ _TIMEOUT_CODES: Final = frozenset({Code.CONNECT_TIMEOUT, Code.FIRST_TOKEN_TIMEOU
 _COST: Final = 5
 _TIMEOUT_COST: Final = 10
 _REFUND: Final = 1
+_NOT_CURED: Final = "{} is not cured by sending the same request again"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,13 +130,15 @@ def _refusal(error: ErrorInfo, attempt: int, policy: RetryPolicy) -> str | None:
     limit = policy.max_attempts
     match rule:
         case RetryRule.NEVER | RetryRule.CALLER:
-            return f"{error.code} is not cured by sending the same request again"
+            return _NOT_CURED.format(error.code)
         case RetryRule.ONCE:
             limit = min(limit, 2)
         case RetryRule.AFTER_HINT | RetryRule.BACKOFF | RetryRule.LIMITED | RetryRule.IF_UNDELIVERED:
             pass
         case _:
             assert_never(rule)
+    if not error.retryable and error.origin == "client":
+        return _NOT_CURED.format("this")
     if not error.retryable or error.should_retry is False:
         return "the server says that a retry does not help"
     return f"{attempt} of {limit} attempts made" if attempt >= limit else None

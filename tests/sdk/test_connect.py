@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import errno
 import socket
+import ssl
 import subprocess
 import sys
 import textwrap
 from typing import Any
 
 import pytest
+import trustme
 from tests.sdk.raw import WHOLE, RawServer, client_of, http
 from tests.sdk.wire import MESSAGES, takes
 
 from lastword import AsyncClient, Client, ConnectionFailed, RetryPolicy, Timeouts
+from lastword.testing import ScriptedServer
 
 
 def test_a_socket_that_cannot_be_made_is_a_failed_connection(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -83,6 +86,25 @@ def silent(port: int) -> list[socket.socket]:
         sockets[-1].setblocking(False)
         sockets[-1].connect_ex(("127.0.0.2", port))
     return sockets
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("kind", ["sync", "async"])
+async def test_a_certificate_that_is_not_trusted_is_met_once(kind: str) -> None:
+    """The next attempt would meet it as well."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    trustme.CA().issue_cert("127.0.0.1").configure_cert(context)
+    with ScriptedServer([], tls=context) as server:
+        options: Any = {"base_url": server.base_url, "api_key": "k"}
+        with pytest.raises(ConnectionFailed, match="certificate of the server is not trusted") as caught:
+            if kind == "sync":
+                with Client(**options) as client:
+                    client.chat.completions.create(model="m", messages=MESSAGES)
+            else:
+                async with AsyncClient(**options) as async_client:
+                    await async_client.chat.completions.create(model="m", messages=MESSAGES)
+    assert not caught.value.retryable
+    assert len(caught.value.attempts) == 1
 
 
 @pytest.mark.anyio

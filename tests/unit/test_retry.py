@@ -84,6 +84,12 @@ def test_the_servers_no_is_final(fields: dict[str, Any]) -> None:
     assert ask(failure("queue_overloaded", **fields)) == GiveUp("the server says that a retry does not help")
 
 
+def test_what_this_side_would_meet_again_is_not_sent_again() -> None:
+    """A certificate that is not trusted, say."""
+    error = failure("connection_failed", origin="client", retryable=False)
+    assert ask(error) == GiveUp("this is not cured by sending the same request again")
+
+
 @pytest.mark.parametrize("code", [code for code in Code if code not in RETRIED])
 def test_the_servers_yes_alone_is_nothing(code: Code) -> None:
     """What the caller can fix is not sent twice, whatever header says so (RTY-8)."""

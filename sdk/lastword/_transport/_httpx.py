@@ -74,6 +74,15 @@ def meaning(error: Exception) -> Met:
     return next((EXCEPTIONS[cls] for cls in type(error).__mro__ if cls in EXCEPTIONS), Met.BROKEN)
 
 
+def is_distrust(error: BaseException | None) -> bool:
+    """Whether the server's certificate was refused, which the next attempt would meet as well."""
+    while error is not None:
+        if isinstance(error, ssl.SSLCertVerificationError):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
+
+
 def was_reset(error: Exception) -> bool:
     """Whether the connection was reset, rather than closed early."""
     return isinstance(error, httpx.ReadError)

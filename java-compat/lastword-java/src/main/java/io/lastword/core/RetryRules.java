@@ -19,6 +19,8 @@ final class RetryRules {
   static final int COST = 5;
   static final int TIMEOUT_COST = 10;
 
+  private static final String NOT_CURED = " is not cured by sending the same request again";
+
   private RetryRules() {}
 
   static @Nullable String refusal(ErrorInfo error, int attempt, RetryPolicy policy) {
@@ -37,7 +39,10 @@ final class RetryRules {
           case AFTER_HINT, BACKOFF, LIMITED, IF_UNDELIVERED -> policy.maxAttempts();
         };
     if (limit == 0) {
-      return error.code() + " is not cured by sending the same request again";
+      return error.code() + NOT_CURED;
+    }
+    if (!error.retryable() && error.origin() == Origin.CLIENT) {
+      return "this" + NOT_CURED;
     }
     if (!error.retryable() || Boolean.FALSE.equals(error.shouldRetry())) {
       return "the server says that a retry does not help";

@@ -8,7 +8,9 @@ import java.io.IOException;
 import java.net.ConnectException;
 import java.net.SocketException;
 import java.nio.channels.UnresolvedAddressException;
+import java.security.cert.CertificateException;
 import javax.net.ssl.SSLException;
+import javax.net.ssl.SSLPeerUnverifiedException;
 import org.jspecify.annotations.Nullable;
 
 /** What the JDK's HTTP client throws, in the contract's words. */
@@ -43,10 +45,25 @@ public final class JdkErrors {
               Codes.INVALID_REQUEST_ERROR, "the request cannot be sent (" + text + ")")
           .build();
     }
+    if (isDistrust(error)) {
+      return failed("the certificate of " + server + " is not trusted (" + text + ")").toBuilder()
+          .retryable(false)
+          .build();
+    }
     return failed(
         error instanceof SSLException
             ? "no secure connection to " + server + " (" + text + ")"
             : "the connection to " + server + " broke before an answer came (" + text + ")");
+  }
+
+  /** Whether a certificate was refused, which the next attempt would meet as well. */
+  public static boolean isDistrust(@Nullable Throwable error) {
+    for (Throwable each = error; each != null; each = each.getCause()) {
+      if (each instanceof CertificateException || each instanceof SSLPeerUnverifiedException) {
+        return true;
+      }
+    }
+    return false;
   }
 
   /** What is wrong with a body that does not unpack. */

@@ -70,7 +70,7 @@ final class JdkHttpClient implements HttpClient {
   }
 
   static boolean mayBeRetried(LastwordException error) {
-    return CONNECT_CODES.contains(error.code());
+    return error.retryable() && CONNECT_CODES.contains(error.code());
   }
 
   private static HttpResponse answer(RawAnswer answer) {

@@ -9,6 +9,7 @@ import io.lastword.core.Json;
 import io.lastword.core.ResponseHead;
 import io.lastword.errors.ErrorInfo;
 import io.lastword.errors.LastwordException;
+import io.lastword.transport.JdkErrors;
 import java.io.InterruptedIOException;
 import java.net.SocketTimeoutException;
 import java.nio.charset.StandardCharsets;
@@ -96,6 +97,7 @@ public final class LastwordErrors {
     }
     String said = String.valueOf(cause == null ? error.getMessage() : cause.getMessage());
     return Classifier.error(Codes.CONNECTION_FAILED, "the connection failed (" + said + ")")
+        .retryable(!JdkErrors.isDistrust(cause))
         .build();
   }
 

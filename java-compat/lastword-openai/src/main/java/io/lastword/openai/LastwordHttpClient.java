@@ -46,7 +46,8 @@ import org.jspecify.annotations.Nullable;
  *       that is not whole, comes as the status that the contract has for its code, or as 502.
  *   <li>Where no answer came, openai-java has its own {@code OpenAIIoException}, after which it
  *       tries again; its asynchronous client would not, and gets a response of 502. Where a timer
- *       has fired or somebody has stopped the call, it is a {@link LastwordOpenAIException}.
+ *       has fired, somebody has stopped the call or the certificate is not trusted, it is a {@link
+ *       LastwordOpenAIException}.
  *   <li>openai-java keeps the loop of retries ({@code maxRetries}), and the contract decides: each
  *       error carries {@code x-should-retry}, and {@code retry-after-ms} where the server gave a
  *       hint that can be obeyed.

@@ -4,8 +4,9 @@ import com.openai.errors.OpenAIException;
 import io.lastword.errors.LastwordException;
 
 /**
- * What openai-java has no exception for: a stream that broke after its first chunk, and a call that
- * this side ended, by a timer or by stopping it. The contract's is {@link #error}.
+ * What openai-java has no exception for, or would try again for nothing: a stream that broke after
+ * its first chunk, a call that this side ended, by a timer or by stopping it, and a certificate
+ * that is not trusted. The contract's is {@link #error}.
  */
 public final class LastwordOpenAIException extends OpenAIException {
   private static final long serialVersionUID = 1L;
