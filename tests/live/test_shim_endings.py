@@ -81,7 +81,7 @@ def gone(server: VllmServer, within: float) -> None:
 @pytest.mark.parametrize("_round", range(2))
 @pytest.mark.fresh(args=("--shutdown-timeout", "0"))
 def test_sigterm_without_time_to_finish(fresh_vllm: VllmServer, _round: int) -> None:
-    """Bare vLLM: silence for ever in nine of thirteen runs, a false success in one.  So it is done twice (`make faults`: 20 times)."""
+    """Bare vLLM: silence for ever in nine of thirteen runs, a false success in one.  So it is done twice."""
     server = fresh_vllm
     server.step_back()
     whole, stream = (Asking(server, {**LONG, "stream": stream, "n": 3}) for stream in (False, True))
