@@ -567,7 +567,7 @@ CODES: Final[Mapping[str, CodeInfo]] = MappingProxyType(
             retry_own_timer=RetryRule.LIMITED,
             anthropic_type="api_error",
             brief="No connection, or it was cut before any response header came.",
-            action="Retry with back-off; check the URL (http or https), DNS, TLS and proxy if it persists.",
+            action="If `retryable`, retry with back-off; check the URL (http or https), DNS, TLS and proxy if it persists.",
         ),
         "connect_timeout": CodeInfo(
             code=Code.CONNECT_TIMEOUT,

@@ -8,7 +8,7 @@ import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import urlsplit
 
 from lastword._codes import PROFILES, Profile
 from lastword._deadline import Timeouts
@@ -42,16 +42,14 @@ def configure(
 ) -> Config:
     """Check the arguments and fill in the environment's; raises ``ValueError`` that says what to give instead."""
     url = (base_url or _environment("BASE_URL") or "https://api.openai.com/v1").rstrip("/")
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname or not _has_a_port(parts):
+    if not _is_usable(url):
         raise ValueError(f"base_url={_shown(url)!r}: give a URL such as http://127.0.0.1:8000/v1")
     if profile is not None and profile not in PROFILES:
         raise ValueError(f"profile={profile!r}: this version knows {', '.join(PROFILES) or 'none'}")
     wrong = [(name, value) for name, value in (default_headers or {}).items() if not _are_texts(name, value)]
     if wrong:
-        name, value = wrong[0]
-        kinds = f"{type(name).__name__} and {type(value).__name__}"
-        raise ValueError(f"default_headers: give names and values as str, not {kinds} as for {name!r}")
+        kinds = " and ".join(type(each).__name__ for each in wrong[0])
+        raise ValueError(f"default_headers: give names and values as str, not {kinds}")
     key = api_key or _environment("API_KEY")
     headers = {"user-agent": f"lastword-python/{__version__}", **(default_headers or {})}
     if key:
@@ -76,16 +74,17 @@ def _environment(name: str) -> str | None:
 
 def _shown(url: str) -> str:
     """Without what may be a secret: user and password, and the query."""
-    return re.sub(r"[^/]*@|[?#].*", "…", url)
+    return re.sub(r"(?s)^(\w+://)?.*@", r"\1…@", re.sub(r"(?s)[?#].*", "…", url))
 
 
 def _are_texts(*values: object) -> bool:
     return all(isinstance(value, str) for value in values)
 
 
-def _has_a_port(parts: SplitResult) -> bool:
-    """Whether the port, if one is given, is one: the system would take another for 99999."""
+def _is_usable(url: str) -> bool:
+    """Whether it has a scheme, a host and, if any, a port that is one: the system would take another for 99999."""
     try:
-        return parts.port != 0
+        parts = urlsplit(url)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
     except ValueError:
         return False

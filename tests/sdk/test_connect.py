@@ -51,6 +51,8 @@ def test_a_socket_that_cannot_be_made_is_a_failed_connection(monkeypatch: pytest
         {"base_url": "http://127.0.0.1:99999/v1"},
         {"base_url": "http://127.0.0.1:x/v1"},
         {"base_url": "ftp://user:s3cret@x/v1?key=s3cret"},
+        {"base_url": "http://user:s3cret/x@h:0/v1?k=a\ns3cret"},
+        {"base_url": "http://u:s3cret@h\u2100"},
         {"default_headers": {"x-count": 1}},
         {"default_headers": {"authorization": b"Bearer s3cret"}},
         {"api_key": b"bytes"},
@@ -103,8 +105,22 @@ async def test_a_certificate_that_is_not_trusted_is_met_once(kind: str) -> None:
             else:
                 async with AsyncClient(**options) as async_client:
                     await async_client.chat.completions.create(model="m", messages=MESSAGES)
-    assert not caught.value.retryable
-    assert len(caught.value.attempts) == 1
+        assert not caught.value.retryable
+        assert len(caught.value.attempts) == 1
+        with RawServer(http(WHOLE)) as gone:
+            options["base_url"] = gone.base_url
+        options["retry"] = RetryPolicy(base_delay=0.001)
+        try:
+            raise caught.value
+        except ConnectionFailed:  # what is being handled here is not what the next call meets
+            with pytest.raises(ConnectionFailed, match="not reached") as other:
+                if kind == "sync":
+                    with Client(**options) as client:
+                        client.chat.completions.create(model="m", messages=MESSAGES)
+                else:
+                    async with AsyncClient(**options) as async_client:
+                        await async_client.chat.completions.create(model="m", messages=MESSAGES)
+        assert len(other.value.attempts) == 3
 
 
 @pytest.mark.anyio

@@ -49,25 +49,32 @@ public final class ChatRequest extends Request {
     /**
      * One more message: what choice 0 of an answer said, with the tools that it called. Their
      * results follow, by {@link #tool}. Of a stream the answer is {@code outcome().orThrow()}.
+     *
+     * @throws IllegalArgumentException if a call has no id that a result could name
      */
     public Builder assistant(Completed answer) {
       Map<String, @Nullable Object> message = new LinkedHashMap<>();
-      message.put("role", "assistant");
-      message.put("content", answer.text().isEmpty() ? null : answer.text());
       List<Object> calls =
           answer.toolCalls().stream().filter(it -> it.choice() == 0).map(Builder::sent).toList();
+      message.put("role", "assistant");
+      message.put("content", answer.text());
       if (!calls.isEmpty()) {
+        message.put("content", answer.text().isEmpty() ? null : answer.text());
         message.put("tool_calls", calls);
       }
       return message(message);
     }
 
     private static Object sent(ToolCall call) {
-      Map<String, @Nullable Object> sent = new LinkedHashMap<>();
-      sent.put("id", call.id());
-      sent.put("type", "function");
-      sent.put("function", Map.of("name", call.name(), "arguments", call.rawArguments()));
-      return sent;
+      String id = call.id();
+      if (id == null) {
+        throw new IllegalArgumentException(
+            "answer: its call of "
+                + call.name()
+                + " has no id; use message(Map) as the server wants it");
+      }
+      Map<String, Object> function = Map.of("name", call.name(), "arguments", call.rawArguments());
+      return Map.of("id", id, "type", "function", "function", function);
     }
 
     /**

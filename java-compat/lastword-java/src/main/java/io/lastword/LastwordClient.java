@@ -7,8 +7,6 @@ import io.lastword.transport.Caller;
 import io.lastword.transport.Prepared;
 import io.lastword.transport.Transport;
 import java.net.ProxySelector;
-import java.net.URI;
-import java.net.URISyntaxException;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -45,7 +43,8 @@ public final class LastwordClient implements AutoCloseable {
   private final Endpoint<CompletionRequest> completions = new Endpoint<>(this, "/completions");
 
   private LastwordClient(Builder builder) {
-    this.baseUrl = builder.checkedUrl();
+    this.baseUrl =
+        BaseUrl.checked(builder.baseUrl == null ? "https://api.openai.com/v1" : builder.baseUrl);
     this.headers = builder.checkedHeaders();
     this.timeouts = builder.timeouts;
     CallRules rules =
@@ -191,45 +190,6 @@ public final class LastwordClient implements AutoCloseable {
      */
     public LastwordClient build() {
       return new LastwordClient(this);
-    }
-
-    private String checkedUrl() {
-      String url = baseUrl == null ? "https://api.openai.com/v1" : baseUrl;
-      while (url.endsWith("/")) {
-        url = url.substring(0, url.length() - 1);
-      }
-      try {
-        URI parsed = new URI(url);
-        boolean http =
-            "http".equalsIgnoreCase(parsed.getScheme())
-                || "https".equalsIgnoreCase(parsed.getScheme());
-        if (http
-            && parsed.getHost() == null
-            && parsed.getAuthority() != null
-            && parsed.getAuthority().contains("_")) {
-          throw new IllegalArgumentException(
-              "baseUrl '"
-                  + url
-                  + "': the JDK takes no name with an underscore for a host; use another name or the address");
-        }
-        if (parsed.getRawUserInfo() != null) { // which may be a secret, like a query
-          throw new IllegalArgumentException(
-              "baseUrl: it has a user in it; give header(\"authorization\", …) instead");
-        }
-        if (parsed.getRawQuery() != null || parsed.getRawFragment() != null) {
-          throw new IllegalArgumentException(
-              "baseUrl: it has a ? or a # in it; give it without, up to /v1, and keys as headers");
-        }
-        if (http && parsed.getHost() != null && parsed.getPort() != 0 && parsed.getPort() < 65536) {
-          return url;
-        }
-      } catch (URISyntaxException e) {
-        // said below
-      }
-      throw new IllegalArgumentException(
-          "baseUrl '"
-              + url.replaceAll("[^/]*@|[?#].*", "…")
-              + "': give a URL such as http://127.0.0.1:8000/v1");
     }
 
     private Map<String, String> checkedHeaders() {

@@ -182,6 +182,11 @@ class LastwordClientTest {
             "http://x/v1?api-key=s3cret",
             "http://x/v1#f",
             "http://u:s3cret@x/v1",
+            "http://u:s3cret@x_y:8000/v1",
+            "http://x_y/v1?key=s3cret",
+            "http://u:s3cret/x@h/v1",
+            "http://h/v1?k=a b\ns3cret",
+            "http://x_y/v1",
             "u:s3cret@x/v1?key=s3cret")) {
       wrong.add(() -> LastwordClient.builder().baseUrl(url).build());
     }

@@ -9,6 +9,7 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertSame;
 import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.lastword.core.Json;
 import io.lastword.errors.InvalidToolArgumentsException;
@@ -73,5 +74,21 @@ class ToolCallTest {
           ((List<?>) ChatRequest.builder().assistant(answer).build().body().get("messages"))
               .get(0));
     }
+  }
+
+  @Test
+  void anAnswerOfNothingIsAnEmptyTextAndACallWithoutAnIdIsNamed() {
+    Map<String, Object> nothing = Map.of("role", "assistant", "content", "");
+    assertEquals(List.of(nothing), assistant(List.of()).body().get("messages"));
+    List<ToolCall> nameless = List.of(new ToolCall(null, "list", "{}", 0, 0));
+    IllegalArgumentException error =
+        assertThrows(IllegalArgumentException.class, () -> assistant(nameless));
+    assertTrue(error.getMessage().contains("list"), error.getMessage());
+  }
+
+  private static ChatRequest assistant(List<ToolCall> calls) {
+    Completed answer =
+        new Completed(Map.of(), calls, Map.of(), null, List.of(), null, List.of(), Map.of());
+    return ChatRequest.builder().assistant(answer).build();
   }
 }

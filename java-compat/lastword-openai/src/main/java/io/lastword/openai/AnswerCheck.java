@@ -201,8 +201,7 @@ final class AnswerCheck {
             "retry-after",
             "retry-after-ms"));
     all.replace("content-type", "application/json");
-    all.replace(
-        LastwordErrors.STATUS, info.status() == null ? "none" : String.valueOf(info.status()));
+    all.replace(LastwordErrors.STATUS, LastwordErrors.real(info.status()));
     all.replace("x-should-retry", String.valueOf(decision instanceof RetryDecision.Retry));
     Duration hint = info.retryAfter();
     if (hint != null && decision instanceof RetryDecision.Retry) {

@@ -17,6 +17,7 @@ import java.time.Instant;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.UUID;
 import java.util.concurrent.CancellationException;
 import org.jspecify.annotations.Nullable;
 
@@ -25,6 +26,9 @@ public final class LastwordErrors {
 
   /** The header of an error response of ours that has the status that really came, or none. */
   static final String STATUS = "x-lastword-status";
+
+  // Before the status, so that no server can say it.
+  private static final String OURS = UUID.randomUUID() + " ";
 
   private LastwordErrors() {}
 
@@ -63,12 +67,17 @@ public final class LastwordErrors {
       return Classifier.error(Codes.INTERNAL_SERVER_ERROR, String.valueOf(error.getMessage()))
           .build();
     }
-    String real = head.headers().get(STATUS);
-    return real == null ? info : info.toBuilder().status(number(real)).build();
+    String real = head.headers().getOrDefault(STATUS, "");
+    if (!real.startsWith(OURS)) {
+      return info;
+    }
+    String status = real.substring(OURS.length());
+    return info.toBuilder().status(status.isEmpty() ? null : Integer.valueOf(status)).build();
   }
 
-  private static @Nullable Integer number(String status) {
-    return status.matches("\\d{3}") ? Integer.valueOf(status) : null;
+  /** The value of that header. */
+  static String real(@Nullable Integer status) {
+    return OURS + (status == null ? "" : status);
   }
 
   /**
@@ -96,8 +105,11 @@ public final class LastwordErrors {
       return late(late);
     }
     String said = String.valueOf(cause == null ? error.getMessage() : cause.getMessage());
-    return Classifier.error(Codes.CONNECTION_FAILED, "the connection failed (" + said + ")")
-        .retryable(!JdkErrors.isDistrust(cause))
+    boolean distrust = JdkErrors.isDistrust(cause);
+    String what =
+        distrust ? "the certificate of the server is not trusted" : "the connection failed";
+    return Classifier.error(Codes.CONNECTION_FAILED, what + " (" + said + ")")
+        .retryable(!distrust)
         .build();
   }
 

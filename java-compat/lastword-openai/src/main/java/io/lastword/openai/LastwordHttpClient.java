@@ -8,6 +8,7 @@ import com.openai.errors.OpenAIIoException;
 import io.lastword.Codes;
 import io.lastword.Timeouts;
 import io.lastword.errors.LastwordException;
+import java.io.IOException;
 import java.time.Duration;
 import java.util.Collections;
 import java.util.Map;
@@ -64,7 +65,7 @@ public final class LastwordHttpClient implements HttpClient {
 
   private final HttpClient delegate;
   private final AnswerCheck check;
-  private final Set<CompletableFuture<HttpResponse>> running = ConcurrentHashMap.newKeySet();
+  private final Set<Runnable> endings = ConcurrentHashMap.newKeySet(); // of calls that run
   // Of calls, by what openai-java passes to all attempts of one and to no other call.
   private final Map<RequestOptions, String> ids = Collections.synchronizedMap(new WeakHashMap<>());
   private volatile boolean closed;
@@ -115,6 +116,7 @@ public final class LastwordHttpClient implements HttpClient {
     long began = System.nanoTime();
     // Not execute: what waits there cannot be woken.
     CompletableFuture<HttpResponse> answer = begin(asked, options);
+    endOnClose(answer, () -> answer.cancel(true));
     Duration patience = check.patience(asked);
     try {
       HttpResponse response =
@@ -140,6 +142,8 @@ public final class LastwordHttpClient implements HttpClient {
     long began = System.nanoTime();
     CompletableFuture<HttpResponse> answer = begin(asked, options);
     CompletableFuture<HttpResponse> checked = new CompletableFuture<>();
+    // At once: what openai-java tells of it comes too late once its own threads are gone.
+    endOnClose(checked, () -> checked.completeExceptionally(AnswerCheck.cancelled(asked, CLOSED)));
     // Not on the delegate's own threads: this waits for the first content of a stream.
     answer.whenCompleteAsync(
         (response, error) -> {
@@ -187,21 +191,25 @@ public final class LastwordHttpClient implements HttpClient {
   }
 
   private Asked asked(HttpRequest request, RequestOptions options) {
-    String id = ids.computeIfAbsent(options, each -> UUID.randomUUID().toString());
-    return Asked.of(request, options, id);
+    String fresh = UUID.randomUUID().toString();
+    boolean everybodys = options == RequestOptions.none();
+    return Asked.of(
+        request, options, everybodys ? fresh : ids.computeIfAbsent(options, each -> fresh));
   }
 
   private CompletableFuture<HttpResponse> begin(Asked asked, RequestOptions options) {
     if (closed) {
       throw AnswerCheck.cancelled(asked, "the client is closed; nothing was sent");
     }
-    CompletableFuture<HttpResponse> answer = delegate.executeAsync(asked.request(), options);
-    running.add(answer);
-    answer.whenComplete((response, error) -> running.remove(answer));
+    return delegate.executeAsync(asked.request(), options);
+  }
+
+  private void endOnClose(CompletableFuture<HttpResponse> call, Runnable ending) {
+    endings.add(ending);
+    call.whenComplete((response, error) -> endings.remove(ending));
     if (closed) { // meanwhile
-      answer.cancel(true);
+      ending.run();
     }
-    return answer;
   }
 
   /**
@@ -237,10 +245,11 @@ public final class LastwordHttpClient implements HttpClient {
   /**
    * A timer that fired is no {@link OpenAIIoException}, after which openai-java would try again.
    */
-  private static RuntimeException thrown(Asked asked, @Nullable Throwable error) {
+  private RuntimeException thrown(Asked asked, @Nullable Throwable error) {
     Throwable cause =
         error instanceof CompletionException && error.getCause() != null ? error.getCause() : error;
-    if (cause instanceof CancellationException) { // by close, since nobody else has the future
+    boolean failed = cause instanceof IOException || cause instanceof OpenAIIoException;
+    if (cause instanceof CancellationException || closed && failed) { // by close
       return AnswerCheck.cancelled(asked, CLOSED);
     }
     if (cause instanceof LastwordException known) {
@@ -258,7 +267,7 @@ public final class LastwordHttpClient implements HttpClient {
   @Override
   public void close() {
     closed = true;
-    running.forEach(each -> each.cancel(true));
+    endings.forEach(Runnable::run);
     check.close();
     delegate.close();
   }

@@ -7,25 +7,36 @@ import static io.lastword.openai.OpenAi.HI;
 import static io.lastword.openai.OpenAi.client;
 import static io.lastword.openai.OpenAi.lastword;
 import static org.junit.jupiter.api.Assertions.assertInstanceOf;
+import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import com.openai.client.OpenAIClient;
 import com.openai.client.okhttp.OkHttpClient;
+import com.openai.core.RequestOptions;
+import com.openai.core.http.AsyncStreamResponse;
 import com.openai.core.http.HttpClient;
+import com.openai.core.http.HttpRequest;
+import com.openai.core.http.HttpResponse;
 import com.openai.core.http.StreamResponse;
 import com.openai.errors.OpenAIException;
+import com.openai.errors.OpenAIIoException;
 import com.openai.models.chat.completions.ChatCompletionChunk;
 import io.lastword.errors.CancelledException;
 import io.lastword.scripted.ScriptedServer;
+import java.io.InterruptedIOException;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicReference;
 import java.util.stream.Stream;
+import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.Arguments;
 import org.junit.jupiter.params.provider.MethodSource;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** Whoever waits when the client is closed, for whatever, is told so at once. */
 @Timeout(60)
@@ -72,6 +83,70 @@ class ClosedClientTest {
       client.close();
       assertInstanceOf(CancelledException.class, lastword(thrown.get(5, TimeUnit.SECONDS)), what);
     }
+  }
+
+  /** openai-java ends the threads that would tell it as soon as its HTTP client is closed. */
+  @ParameterizedTest
+  @ValueSource(strings = {"jdk", "okhttp"})
+  void theHandlerOfAnAsynchronousStreamIsTold(String kind) throws Exception {
+    HttpClient http =
+        kind.equals("jdk")
+            ? LastwordHttpClient.create()
+            : LastwordHttpClient.around(OkHttpClient.builder().build());
+    try (ScriptedServer server = server(List.of(FIRST_TOKEN))) {
+      OpenAIClient client = client(server.baseUrl(), http, 2);
+      CompletableFuture<Throwable> told = new CompletableFuture<>();
+      client
+          .async()
+          .chat()
+          .completions()
+          .createStreaming(HI)
+          .subscribe(
+              new AsyncStreamResponse.Handler<ChatCompletionChunk>() {
+                @Override
+                public void onNext(ChatCompletionChunk chunk) {
+                  told.complete(new AssertionError("a chunk"));
+                }
+
+                @Override
+                public void onComplete(Optional<Throwable> error) {
+                  told.complete(error.orElseGet(() -> new AssertionError("it completed")));
+                }
+              });
+      assertTrue(ScriptedServer.becomes(() -> !server.requests().isEmpty(), 5000));
+      Thread.sleep(300);
+      client.close();
+      assertInstanceOf(CancelledException.class, lastword(told.get(5, TimeUnit.SECONDS)));
+    }
+  }
+
+  /** OkHttp refuses what comes then, in words of a timer. */
+  @Test
+  void aCallThatBeginsMeanwhileIsCancelled() {
+    AtomicReference<HttpClient> closed = new AtomicReference<>();
+    HttpClient refusing =
+        new HttpClient() {
+          @Override
+          public HttpResponse execute(HttpRequest request, RequestOptions options) {
+            throw new UnsupportedOperationException("the decorator asks asynchronously");
+          }
+
+          @Override
+          public CompletableFuture<HttpResponse> executeAsync(
+              HttpRequest request, RequestOptions options) {
+            closed.get().close();
+            return CompletableFuture.failedFuture(
+                new OpenAIIoException("Request failed", new InterruptedIOException("rejected")));
+          }
+
+          @Override
+          public void close() {}
+        };
+    closed.set(LastwordHttpClient.around(refusing));
+    OpenAIClient client = client("http://127.0.0.1:9/v1", closed.get(), 0);
+    OpenAIException thrown =
+        assertThrows(OpenAIException.class, () -> client.chat().completions().create(HI));
+    assertInstanceOf(CancelledException.class, lastword(thrown));
   }
 
   private static Throwable call(OpenAIClient client, boolean streams) {

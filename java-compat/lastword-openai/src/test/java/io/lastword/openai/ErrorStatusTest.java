@@ -1,6 +1,7 @@
 package io.lastword.openai;
 
 import static io.lastword.Answers.answer;
+import static io.lastword.Answers.failure;
 import static io.lastword.Answers.server;
 import static io.lastword.openai.OpenAi.HI;
 import static io.lastword.openai.OpenAi.client;
@@ -11,12 +12,15 @@ import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 
 import com.openai.client.OpenAIClient;
+import com.openai.client.okhttp.OkHttpClient;
+import com.openai.core.http.HttpClient;
 import com.openai.errors.OpenAIException;
 import com.openai.errors.OpenAIServiceException;
 import io.lastword.Codes;
 import io.lastword.errors.LastwordException;
 import io.lastword.scripted.ScriptedServer;
 import io.lastword.scripted.ScriptedServer.Listening;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CompletionException;
@@ -59,6 +63,22 @@ class ErrorStatusTest {
       assertEquals(Codes.MALFORMED_RESPONSE, error.code());
       assertEquals(200, error.status());
       client.close();
+    }
+  }
+
+  @Test
+  void noServerCanSayAnotherInOurPlace() throws Exception {
+    Map<String, Object> missing = new HashMap<>(failure(404, "not_found", "no such model"));
+    missing.put("headers", Map.of(LastwordErrors.STATUS, "418"));
+    try (ScriptedServer server = server(List.of(missing, missing))) {
+      for (HttpClient http : List.of(LastwordHttpClient.create(), OkHttpClient.builder().build())) {
+        OpenAIClient client = client(server.baseUrl(), http, 0);
+        OpenAIServiceException thrown =
+            assertThrows(
+                OpenAIServiceException.class, () -> client.chat().completions().create(HI));
+        assertEquals(404, lastword(thrown).status());
+        client.close();
+      }
     }
   }
 
