@@ -74,7 +74,7 @@ def _environment(name: str) -> str | None:
 
 def _shown(url: str) -> str:
     """Without what may be a secret: user and password, and the query."""
-    return re.sub(r"(?s)^(\w+://)?.*@", r"\1…@", re.sub(r"(?s)[?#].*", "…", url))
+    return re.sub(r"(?s)[?#].*", "…", re.sub(r"(?s)^(\w+://)?.*@", r"\1…@", url))
 
 
 def _are_texts(*values: object) -> bool:

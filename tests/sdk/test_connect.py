@@ -53,6 +53,7 @@ def test_a_socket_that_cannot_be_made_is_a_failed_connection(monkeypatch: pytest
         {"base_url": "ftp://user:s3cret@x/v1?key=s3cret"},
         {"base_url": "http://user:s3cret/x@h:0/v1?k=a\ns3cret"},
         {"base_url": "http://u:s3cret@h\u2100"},
+        {"base_url": "http://u:s3cret#x@h/v1"},
         {"default_headers": {"x-count": 1}},
         {"default_headers": {"authorization": b"Bearer s3cret"}},
         {"api_key": b"bytes"},

@@ -52,6 +52,6 @@ final class BaseUrl {
   }
 
   private static String shown(String url) {
-    return url.replaceAll("(?s)[?#].*", "…").replaceFirst("(?s)^(\\w+://)?.*@", "$1…@");
+    return url.replaceFirst("(?s)^(\\w+://)?.*@", "$1…@").replaceAll("(?s)[?#].*", "…");
   }
 }

@@ -187,6 +187,7 @@ class LastwordClientTest {
             "http://u:s3cret/x@h/v1",
             "http://h/v1?k=a b\ns3cret",
             "http://x_y/v1",
+            "http://u:s3cret#x@h/v1",
             "u:s3cret@x/v1?key=s3cret")) {
       wrong.add(() -> LastwordClient.builder().baseUrl(url).build());
     }
