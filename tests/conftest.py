@@ -12,7 +12,7 @@ from hypothesis import settings
 settings.register_profile("lastword", deadline=None, database=None, max_examples=200)
 settings.load_profile("lastword")
 
-# Who starts this in the background of a script has SIGINT ignored, and so would every process that is started here.
+# A shell script starts background jobs with SIGINT ignored, and the processes that tests start would inherit that.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 

@@ -19,7 +19,7 @@ from lastword._outcome import Attempt, Outcome
 from lastword._request import Prepared
 from lastword._retry import GiveUp, Retry, RetryBudget, RetryPolicy, decide
 from lastword._transport._guard import Guard
-from lastword._transport._httpx import Met, is_distrust, meaning, was_reset
+from lastword._transport._httpx import Met, meaning, refused_the_certificate, was_reset
 
 MAX_ERROR_BODY = 1 << 20
 """How much of the body of an answer that is no stream or no success is read, in bytes."""
@@ -104,7 +104,7 @@ class Call:
             match meaning(error):
                 case Met.UNSENDABLE:
                     info = make_error(Code.INVALID_REQUEST_ERROR, f"the request cannot be sent ({text})")
-                case Met.UNREACHED if is_distrust(error):
+                case Met.UNREACHED if refused_the_certificate(error):
                     info = make_error(Code.CONNECTION_FAILED, f"the certificate of the server is not trusted ({text})")
                     info = replace(info, retryable=False)
                 case Met.UNREACHED:

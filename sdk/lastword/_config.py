@@ -73,7 +73,7 @@ def _environment(name: str) -> str | None:
 
 
 def _shown(url: str) -> str:
-    """Without what may be a secret: user and password, and the query."""
+    """The URL without what may be a secret: user and password, query and fragment."""
     return re.sub(r"(?s)[?#].*", "…", re.sub(r"(?s)^(\w+://)?.*@", r"\1…@", url))
 
 

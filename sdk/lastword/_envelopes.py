@@ -127,7 +127,7 @@ def _of_mapping(value: Mapping[str, Any]) -> Fields:
     details = value.get("details")
     fields["details"] = dict(details) if isinstance(details, Mapping) else {}
     for theirs, ours in _NUMBERS.items():
-        if value.get(theirs).__class__ is int:  # true is none
+        if value.get(theirs).__class__ is int:  # a bool is an int to isinstance
             fields["details"][ours] = value[theirs]
     status = value.get("http_status_code")  # TGI's OpenAI route
     if isinstance(status, int) and 400 <= status < 600:

@@ -60,7 +60,7 @@ def test_a_socket_that_cannot_be_made_is_a_failed_connection(monkeypatch: pytest
     ],
     ids=str,
 )
-def test_settings_that_cannot_work_are_refused_at_once(wrong: dict[str, Any]) -> None:
+def test_settings_that_cannot_work_are_refused_at_once_and_not_shown(wrong: dict[str, Any]) -> None:
     """By the constructor, and not by the first call with whatever error comes of it (port 99999 is 34463 to the system)."""
     with pytest.raises(ValueError, match=r"give|api_key") as refused:
         Client(**{"base_url": "http://127.0.0.1:1/v1", **wrong})
@@ -91,37 +91,47 @@ def silent(port: int) -> list[socket.socket]:
     return sockets
 
 
+async def ask(kind: str, options: dict[str, Any]) -> None:
+    """One call, by the client of this kind."""
+    if kind == "sync":
+        with Client(**options) as client:
+            client.chat.completions.create(model="m", messages=MESSAGES)
+    else:
+        async with AsyncClient(**options) as async_client:
+            await async_client.chat.completions.create(model="m", messages=MESSAGES)
+
+
 @pytest.mark.anyio
 @pytest.mark.parametrize("kind", ["sync", "async"])
 async def test_a_certificate_that_is_not_trusted_is_met_once(kind: str) -> None:
     """The next attempt would meet it as well."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     trustme.CA().issue_cert("127.0.0.1").configure_cert(context)
-    with ScriptedServer([], tls=context) as server:
-        options: Any = {"base_url": server.base_url, "api_key": "k"}
-        with pytest.raises(ConnectionFailed, match="certificate of the server is not trusted") as caught:
-            if kind == "sync":
-                with Client(**options) as client:
-                    client.chat.completions.create(model="m", messages=MESSAGES)
-            else:
-                async with AsyncClient(**options) as async_client:
-                    await async_client.chat.completions.create(model="m", messages=MESSAGES)
-        assert not caught.value.retryable
-        assert len(caught.value.attempts) == 1
-        with RawServer(http(WHOLE)) as gone:
-            options["base_url"] = gone.base_url
-        options["retry"] = RetryPolicy(base_delay=0.001)
-        try:
-            raise caught.value
-        except ConnectionFailed:  # what is being handled here is not what the next call meets
-            with pytest.raises(ConnectionFailed, match="not reached") as other:
-                if kind == "sync":
-                    with Client(**options) as client:
-                        client.chat.completions.create(model="m", messages=MESSAGES)
-                else:
-                    async with AsyncClient(**options) as async_client:
-                        await async_client.chat.completions.create(model="m", messages=MESSAGES)
-        assert len(other.value.attempts) == 3
+    with (
+        ScriptedServer([], tls=context) as server,
+        pytest.raises(ConnectionFailed, match="certificate of the server is not trusted") as caught,
+    ):
+        await ask(kind, {"base_url": server.base_url, "api_key": "k"})
+    assert not caught.value.retryable
+    assert len(caught.value.attempts) == 1
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("kind", ["sync", "async"])
+async def test_an_error_that_is_being_handled_is_not_the_next_ones_cause(kind: str) -> None:
+    """As where a second server is asked once the first has failed."""
+    with RawServer(http(WHOLE)) as server:
+        gone = {"base_url": server.base_url, "api_key": "k", "retry": RetryPolicy(base_delay=0.001)}
+
+    def refuse() -> None:
+        raise ssl.SSLCertVerificationError("CERTIFICATE_VERIFY_FAILED")
+
+    try:
+        refuse()
+    except ssl.SSLCertVerificationError:
+        with pytest.raises(ConnectionFailed, match="not reached") as caught:
+            await ask(kind, gone)
+    assert len(caught.value.attempts) == 3
 
 
 @pytest.mark.anyio

@@ -74,10 +74,10 @@ def meaning(error: Exception) -> Met:
     return next((EXCEPTIONS[cls] for cls in type(error).__mro__ if cls in EXCEPTIONS), Met.BROKEN)
 
 
-def is_distrust(error: Exception) -> bool:
+def refused_the_certificate(error: Exception) -> bool:
     """Whether the server's certificate was refused, which the next attempt would meet as well.
 
-    By OpenSSL's name for it: what led to ``error`` may be an error that the caller is just handling.
+    By OpenSSL's name for it, in the message: the chain of causes may hold an unrelated error that the caller is handling.
     """
     return "CERTIFICATE_VERIFY_FAILED" in str(error)
 

@@ -4,7 +4,7 @@ import java.net.URI;
 import java.net.URISyntaxException;
 import org.jspecify.annotations.Nullable;
 
-/** What may stand for a server. A user, a query and a fragment may be secrets: none is repeated. */
+/** Checks a base URL. Messages leave out user, query and fragment, which may be secrets. */
 final class BaseUrl {
 
   private BaseUrl() {}
@@ -12,7 +12,7 @@ final class BaseUrl {
   /**
    * The URL, without slashes at its end.
    *
-   * @throws IllegalArgumentException if it cannot be one; it says what to give instead
+   * @throws IllegalArgumentException if it is not one; the message says what to give instead
    */
   static String checked(String given) {
     String url = given;
@@ -47,8 +47,8 @@ final class BaseUrl {
     if (parsed.getHost() == null && authority.contains("_")) {
       return "the JDK takes no name with an underscore for a host; use another name or the address";
     }
-    boolean port = parsed.getPort() != 0 && parsed.getPort() < 65536;
-    return parsed.getHost() == null || !port ? example : null;
+    boolean portFits = parsed.getPort() != 0 && parsed.getPort() < 65536;
+    return parsed.getHost() != null && portFits ? null : example;
   }
 
   private static String shown(String url) {

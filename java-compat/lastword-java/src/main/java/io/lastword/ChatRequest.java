@@ -55,17 +55,16 @@ public final class ChatRequest extends Request {
     public Builder assistant(Completed answer) {
       Map<String, @Nullable Object> message = new LinkedHashMap<>();
       List<Object> calls =
-          answer.toolCalls().stream().filter(it -> it.choice() == 0).map(Builder::sent).toList();
+          answer.toolCalls().stream().filter(it -> it.choice() == 0).map(Builder::asSent).toList();
       message.put("role", "assistant");
-      message.put("content", answer.text());
+      message.put("content", answer.text().isEmpty() && !calls.isEmpty() ? null : answer.text());
       if (!calls.isEmpty()) {
-        message.put("content", answer.text().isEmpty() ? null : answer.text());
         message.put("tool_calls", calls);
       }
       return message(message);
     }
 
-    private static Object sent(ToolCall call) {
+    private static Object asSent(ToolCall call) {
       String id = call.id();
       if (id == null) {
         throw new IllegalArgumentException(

@@ -77,9 +77,13 @@ class ToolCallTest {
   }
 
   @Test
-  void anAnswerOfNothingIsAnEmptyTextAndACallWithoutAnIdIsNamed() {
+  void anAnswerOfNothingIsAnEmptyText() {
     Map<String, Object> nothing = Map.of("role", "assistant", "content", "");
     assertEquals(List.of(nothing), assistant(List.of()).body().get("messages"));
+  }
+
+  @Test
+  void aCallWithoutAnIdIsNamed() {
     List<ToolCall> nameless = List.of(new ToolCall(null, "list", "{}", 0, 0));
     IllegalArgumentException error =
         assertThrows(IllegalArgumentException.class, () -> assistant(nameless));

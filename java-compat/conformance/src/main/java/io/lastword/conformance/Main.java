@@ -103,7 +103,7 @@ public final class Main {
       e.printStackTrace();
       answer.put("unable", "the adapter failed: " + e);
     } catch (Error e) {
-      // a class that is missing, say: no hang, though a library's threads would keep the process
+      // a missing class, say: a library's threads would keep the process, and the runner would wait
       e.printStackTrace();
       Runtime.getRuntime().halt(1);
     }

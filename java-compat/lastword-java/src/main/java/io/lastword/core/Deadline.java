@@ -98,11 +98,7 @@ public final class Deadline {
     Duration limit = timeouts.of(timer);
     double seconds = limit == null ? 0 : limit.toNanos() / 1e9;
     String said = BigDecimal.valueOf(seconds).stripTrailingZeros().toPlainString();
-    String waited =
-        timer == Timer.CONNECT // of which the transport may have waited longer
-            ? "no connection within " + said + " s"
-            : "waited " + said + " s for " + waitedFor(timer);
-    String message = waited + " (limit: " + nameOf(timer) + ")";
+    String message = met(timer, said + " s") + " (limit: " + nameOf(timer) + ")";
     return Classifier.error(codeOf(timer), message)
         .details(Map.of(timer.word() + "_timeout_s", seconds))
         .build();
@@ -122,12 +118,12 @@ public final class Deadline {
     return timer == Timer.FIRST_TOKEN ? "firstToken" : timer.word();
   }
 
-  private static String waitedFor(Timer timer) {
+  private static String met(Timer timer, String limit) {
     return switch (timer) {
-      case CONNECT -> "a connection";
-      case FIRST_TOKEN -> "the first content of the stream";
-      case IDLE -> "more content of the stream";
-      case TOTAL -> "the request to end";
+      case CONNECT -> "no connection within " + limit; // the transport may have rounded it up
+      case FIRST_TOKEN -> "waited " + limit + " for the first content of the stream";
+      case IDLE -> "waited " + limit + " for more content of the stream";
+      case TOTAL -> "waited " + limit + " for the request to end";
     };
   }
 }

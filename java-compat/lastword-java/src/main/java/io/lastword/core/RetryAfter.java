@@ -32,7 +32,7 @@ final class RetryAfter {
     Instant date = HttpDate.parse(text, now);
     return date == null
         ? null
-        : date.isBefore(now) ? Duration.ZERO : shortest(Duration.between(now, date));
+        : date.isBefore(now) ? Duration.ZERO : capped(Duration.between(now, date));
   }
 
   /** Milliseconds as a header or a body has them; null where that is no number. */
@@ -54,11 +54,11 @@ final class RetryAfter {
     return number != null && Double.isFinite(number) && number >= 0 ? number : null;
   }
 
-  private static Duration shortest(Duration hint) {
+  private static Duration capped(Duration hint) {
     return hint.compareTo(Limits.LONGEST) > 0 ? Limits.LONGEST : hint;
   }
 
   private static Duration seconds(double seconds) {
-    return shortest(Duration.ofNanos(Math.round(Math.min(seconds, 2e9) * 1e9)));
+    return capped(Duration.ofNanos(Math.round(Math.min(seconds, 2e9) * 1e9)));
   }
 }

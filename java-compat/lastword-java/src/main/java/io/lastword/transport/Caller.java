@@ -7,10 +7,10 @@ import io.lastword.Partial;
 import io.lastword.core.Classifier;
 import io.lastword.core.Deadline;
 import io.lastword.core.Json;
+import io.lastword.core.ModelList;
 import io.lastword.core.StreamTracker.WireEnd;
 import io.lastword.errors.LastwordException;
 import java.nio.charset.StandardCharsets;
-import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
@@ -45,32 +45,21 @@ public final class Caller {
     return create(begun(request));
   }
 
-  /** Wait for an answer that is a list of {@code data}. */
+  /** Wait for the list of models. */
   public List<Map<String, @Nullable Object>> list(Prepared request) {
     Call call = begun(request);
     return finished(
         call,
         () -> {
           Object answer = answer(call);
-          Map<String, @Nullable Object> body = Json.object(answer);
-          if (body == null || !(body.get("data") instanceof List<?> data)) {
-            throw malformed(call, "the answer has no list named data", answer);
-          }
-          List<Map<String, @Nullable Object>> entries = new ArrayList<>();
-          for (Object each : data) {
-            Map<String, @Nullable Object> entry = Json.object(each);
-            if (entry == null || !(entry.get("id") instanceof String)) {
-              throw malformed(call, "the list named data has an entry without an id", answer);
-            }
-            entries.add(entry);
+          String wrong = ModelList.wrong(answer);
+          if (wrong != null) {
+            byte[] raw = Json.shown(answer).getBytes(StandardCharsets.UTF_8);
+            throw call.malformed(wrong, raw);
           }
           call.note(null);
-          return entries;
+          return ModelList.entries(answer);
         });
-  }
-
-  private static Failure malformed(Call call, String message, @Nullable Object answer) {
-    return call.malformed(message, Json.shown(answer).getBytes(StandardCharsets.UTF_8));
   }
 
   /** Send a request for a stream, and wait for the head of its answer. */

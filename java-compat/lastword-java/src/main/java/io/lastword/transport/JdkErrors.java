@@ -41,14 +41,11 @@ public final class JdkErrors {
                   : " does not take the connection; does it run, and is this its port?"));
     }
     if (error.getCause() instanceof IllegalArgumentException) {
-      return Classifier.error(
-              Codes.INVALID_REQUEST_ERROR, "the request cannot be sent (" + text + ")")
-          .build();
+      return unsendable(text);
     }
-    if (isDistrust(error)) {
-      return failed("the certificate of " + server + " is not trusted (" + text + ")").toBuilder()
-          .retryable(false)
-          .build();
+    ErrorInfo untrusted = untrusted(error, server);
+    if (untrusted != null) {
+      return untrusted;
     }
     return failed(
         error instanceof SSLException
@@ -56,14 +53,25 @@ public final class JdkErrors {
             : "the connection to " + server + " broke before an answer came (" + text + ")");
   }
 
-  /** Whether a certificate was refused, which the next attempt would meet as well. */
-  public static boolean isDistrust(@Nullable Throwable error) {
+  /** A request that cannot be sent, and why. */
+  static ErrorInfo unsendable(@Nullable String why) {
+    return Classifier.error(Codes.INVALID_REQUEST_ERROR, "the request cannot be sent (" + why + ")")
+        .build();
+  }
+
+  /**
+   * A certificate of {@code server} that was refused, which the next attempt would meet as well;
+   * null if none was.
+   */
+  public static @Nullable ErrorInfo untrusted(@Nullable Throwable error, String server) {
     for (Throwable each = error; each != null; each = each.getCause()) {
       if (each instanceof CertificateException || each instanceof SSLPeerUnverifiedException) {
-        return true;
+        String message =
+            "the certificate of " + server + " is not trusted (" + each.getMessage() + ")";
+        return failed(message).toBuilder().retryable(false).build();
       }
     }
-    return false;
+    return null;
   }
 
   /** What is wrong with a body that does not unpack. */

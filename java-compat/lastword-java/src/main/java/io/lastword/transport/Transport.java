@@ -28,8 +28,8 @@ import org.jspecify.annotations.Nullable;
  */
 public final class Transport {
 
-  // So many limits are kept to the nanosecond. Further ones share clients, since none is dropped:
-  // its threads and connections would stay until it is collected.
+  // So many limits have a client of their own. Further ones are rounded up and share: no client is
+  // dropped, since its threads and connections stay until it is collected.
   private static final int EXACT = 8;
 
   private final Map<Optional<Duration>, HttpClient> clients = new HashMap<>(); // its own lock

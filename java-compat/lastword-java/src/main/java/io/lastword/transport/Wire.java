@@ -202,8 +202,7 @@ final class Wire {
   }
 
   private static Failure unsendable(IllegalArgumentException e) {
-    String message = "the request cannot be sent (" + e.getMessage() + ")";
-    return new Failure(Classifier.error(Codes.INVALID_REQUEST_ERROR, message).build(), e);
+    return new Failure(JdkErrors.unsendable(e.getMessage()), e);
   }
 
   /** Where to go instead (RFC 9110 §15.4.8, §15.4.9); null if the answer is here. */

@@ -13,7 +13,9 @@ import javax.net.ssl.SSLContext;
 import javax.net.ssl.SSLServerSocket;
 import javax.net.ssl.SSLSocket;
 
-/** A TLS server with a certificate of its own making, on any port of 127.0.0.1. It says nothing. */
+/**
+ * A TLS server with a certificate of its own making, on a free port of 127.0.0.1. It says nothing.
+ */
 public final class SelfSigned implements AutoCloseable {
 
   private static final String PASSWORD = "changeit";

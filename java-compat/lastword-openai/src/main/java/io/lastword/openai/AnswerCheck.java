@@ -13,6 +13,7 @@ import io.lastword.core.Deadline;
 import io.lastword.core.ErrorBody;
 import io.lastword.core.Json;
 import io.lastword.core.Limits;
+import io.lastword.core.ModelList;
 import io.lastword.core.Registry;
 import io.lastword.core.ResponseHead;
 import io.lastword.core.RetryBudget;
@@ -139,6 +140,10 @@ final class AnswerCheck {
       parsed = Json.parse(Classifier.text(body));
     } catch (Json.NotJsonException e) {
       return head.noJson(body);
+    }
+    if (asked.lists()) {
+      String wrong = ModelList.wrong(parsed);
+      return wrong == null ? null : head.malformed(wrong, body);
     }
     if (!asked.generates()) {
       return null;

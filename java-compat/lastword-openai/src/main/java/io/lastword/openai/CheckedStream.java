@@ -176,7 +176,7 @@ final class CheckedStream extends InputStream {
   }
 
   private void fail(ErrorInfo info) {
-    pump.close(); // whoever reads may not
+    pump.close(); // a caller that reads the raw response may never close it
     over = true;
     ready = new byte[0];
     at = 0;

@@ -105,12 +105,10 @@ public final class LastwordErrors {
       return late(late);
     }
     String said = String.valueOf(cause == null ? error.getMessage() : cause.getMessage());
-    boolean distrust = JdkErrors.isDistrust(cause);
-    String what =
-        distrust ? "the certificate of the server is not trusted" : "the connection failed";
-    return Classifier.error(Codes.CONNECTION_FAILED, what + " (" + said + ")")
-        .retryable(!distrust)
-        .build();
+    ErrorInfo untrusted = JdkErrors.untrusted(cause, "the server");
+    return untrusted != null
+        ? untrusted
+        : Classifier.error(Codes.CONNECTION_FAILED, "the connection failed (" + said + ")").build();
   }
 
   /** A timer of the HTTP client, as OkHttp tells of it. */

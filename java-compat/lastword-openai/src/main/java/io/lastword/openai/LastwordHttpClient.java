@@ -47,8 +47,8 @@ import org.jspecify.annotations.Nullable;
  *       that is not whole, comes as the status that the contract has for its code, or as 502.
  *   <li>Where no answer came, openai-java has its own {@code OpenAIIoException}, after which it
  *       tries again; its asynchronous client would not, and gets a response of 502. Where a timer
- *       has fired, somebody has stopped the call or the certificate is not trusted, it is a {@link
- *       LastwordOpenAIException}.
+ *       other than {@code connect} has fired, somebody has stopped the call or the certificate is
+ *       not trusted, it is a {@link LastwordOpenAIException}.
  *   <li>openai-java keeps the loop of retries ({@code maxRetries}), and the contract decides: each
  *       error carries {@code x-should-retry}, and {@code retry-after-ms} where the server gave a
  *       hint that can be obeyed.
@@ -61,12 +61,12 @@ import org.jspecify.annotations.Nullable;
  */
 public final class LastwordHttpClient implements HttpClient {
 
-  private static final String CLOSED = "the client was closed while the request was waiting";
+  static final String CLOSED = "the client was closed while the request was waiting";
 
   private final HttpClient delegate;
   private final AnswerCheck check;
   private final Set<Runnable> endings = ConcurrentHashMap.newKeySet(); // of calls that run
-  // Of calls, by what openai-java passes to all attempts of one and to no other call.
+  // By the options that openai-java passes to each attempt of a call and makes for each call.
   private final Map<RequestOptions, String> ids = Collections.synchronizedMap(new WeakHashMap<>());
   private volatile boolean closed;
 
@@ -132,7 +132,7 @@ public final class LastwordHttpClient implements HttpClient {
     } catch (CancellationException e) {
       throw thrown(asked, e);
     } catch (ExecutionException e) {
-      return malformed(asked, thrown(asked, e.getCause()));
+      return answerOrThrow(asked, thrown(asked, e.getCause()));
     }
   }
 
@@ -142,7 +142,7 @@ public final class LastwordHttpClient implements HttpClient {
     long began = System.nanoTime();
     CompletableFuture<HttpResponse> answer = begin(asked, options);
     CompletableFuture<HttpResponse> checked = new CompletableFuture<>();
-    // At once: what openai-java tells of it comes too late once its own threads are gone.
+    // At once: once closed, openai-java has no thread left to tell the caller.
     endOnClose(checked, () -> checked.completeExceptionally(AnswerCheck.cancelled(asked, CLOSED)));
     // Not on the delegate's own threads: this waits for the first content of a stream.
     answer.whenCompleteAsync(
@@ -150,7 +150,7 @@ public final class LastwordHttpClient implements HttpClient {
           try {
             HttpResponse good =
                 error != null
-                    ? unreached(asked, thrown(asked, error))
+                    ? answerOrThrowLater(asked, thrown(asked, error))
                     : check.check(asked, response, began);
             if (!checked.complete(good)) {
               good.close();
@@ -192,9 +192,8 @@ public final class LastwordHttpClient implements HttpClient {
 
   private Asked asked(HttpRequest request, RequestOptions options) {
     String fresh = UUID.randomUUID().toString();
-    boolean everybodys = options == RequestOptions.none();
-    return Asked.of(
-        request, options, everybodys ? fresh : ids.computeIfAbsent(options, each -> fresh));
+    boolean shared = options == RequestOptions.none(); // of calls past openai-java's services
+    return Asked.of(request, options, shared ? fresh : ids.computeIfAbsent(options, each -> fresh));
   }
 
   private CompletableFuture<HttpResponse> begin(Asked asked, RequestOptions options) {
@@ -226,15 +225,11 @@ public final class LastwordHttpClient implements HttpClient {
         });
   }
 
-  /** Whose asynchronous loop of retries does not know the exceptions that its other one does. */
-  private HttpResponse unreached(Asked asked, RuntimeException thrown) {
-    return thrown instanceof OpenAIIoException
-        ? check.refused(asked, LastwordErrors.of(thrown).orElseThrow(() -> thrown).info())
-        : malformed(asked, thrown);
-  }
-
-  /** An answer whose head tells already that it cannot be read is an error response, as others. */
-  private HttpResponse malformed(Asked asked, RuntimeException thrown) {
+  /**
+   * An error response, if the head has already shown that the answer cannot be read; else {@code
+   * thrown}.
+   */
+  private HttpResponse answerOrThrow(Asked asked, RuntimeException thrown) {
     if (thrown instanceof LastwordOpenAIException told
         && told.error().code().equals(Codes.MALFORMED_RESPONSE)) {
       return check.refused(asked, told.error().info());
@@ -243,13 +238,24 @@ public final class LastwordHttpClient implements HttpClient {
   }
 
   /**
-   * A timer that fired is no {@link OpenAIIoException}, after which openai-java would try again.
+   * The same for an asynchronous call, whose loop of retries does not know {@link
+   * OpenAIIoException}: that is an error response too.
+   */
+  private HttpResponse answerOrThrowLater(Asked asked, RuntimeException thrown) {
+    return thrown instanceof OpenAIIoException
+        ? check.refused(asked, LastwordErrors.of(thrown).orElseThrow(() -> thrown).info())
+        : answerOrThrow(asked, thrown);
+  }
+
+  /**
+   * What openai-java is to be thrown: an {@link OpenAIIoException} only where it should try again,
+   * and after {@link #close} always that the call was cancelled.
    */
   private RuntimeException thrown(Asked asked, @Nullable Throwable error) {
     Throwable cause =
         error instanceof CompletionException && error.getCause() != null ? error.getCause() : error;
     boolean failed = cause instanceof IOException || cause instanceof OpenAIIoException;
-    if (cause instanceof CancellationException || closed && failed) { // by close
+    if (cause instanceof CancellationException || (closed && failed)) { // by close
       return AnswerCheck.cancelled(asked, CLOSED);
     }
     if (cause instanceof LastwordException known) {
@@ -263,7 +269,11 @@ public final class LastwordHttpClient implements HttpClient {
         .orElse(given);
   }
 
-  /** End every call that waits, for its answer or for more of it, and let no other begin. */
+  /**
+   * End every call that waits for its answer, and every chat completion, completion or list of
+   * models that is being read, and let no other begin. Other bodies end as {@code delegate} ends
+   * them.
+   */
   @Override
   public void close() {
     closed = true;

@@ -5,8 +5,8 @@ import io.lastword.errors.LastwordException;
 
 /**
  * What openai-java has no exception for, or would try again for nothing: a stream that broke after
- * its first chunk, a call that this side ended, by a timer or by stopping it, and a certificate
- * that is not trusted. The contract's is {@link #error}.
+ * its first chunk, a call that this side ended, by stopping it or by a timer other than {@code
+ * connect}, and a certificate that is not trusted. The contract's is {@link #error}.
  */
 public final class LastwordOpenAIException extends OpenAIException {
   private static final long serialVersionUID = 1L;

@@ -26,8 +26,8 @@ final class Pump {
 
   private static final int SIZE = 16 * 1024;
   private static final Piece END = new Piece(new byte[0], true, null);
-  private static final Piece LEFT =
-      new Piece(new byte[0], true, new CancellationException("the client was closed"));
+  private static final Piece CLOSED =
+      new Piece(new byte[0], true, new CancellationException(LastwordHttpClient.CLOSED));
 
   // the server is not read faster than the caller reads
   private final BlockingQueue<Piece> pieces = new ArrayBlockingQueue<>(4);
@@ -48,11 +48,13 @@ final class Pump {
     DaemonThreads.READ.execute(this::run);
   }
 
-  /** The next piece; null after so many nanoseconds without one. */
+  /**
+   * The next piece; null after so many nanoseconds without one; a cancellation once it is closed.
+   */
   @Nullable Piece next(long nanos) throws InterruptedException {
     Piece piece = pieces.poll(nanos, TimeUnit.NANOSECONDS);
     ended |= piece != null && piece.end();
-    return closed ? LEFT : piece;
+    return closed ? CLOSED : piece;
   }
 
   /** All of it, or the first {@code limit} bytes and a little more, in so many nanoseconds. */

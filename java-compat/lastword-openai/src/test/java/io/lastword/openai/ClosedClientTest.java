@@ -5,13 +5,13 @@ import static io.lastword.Answers.server;
 import static io.lastword.Answers.silence;
 import static io.lastword.openai.OpenAi.HI;
 import static io.lastword.openai.OpenAi.client;
+import static io.lastword.openai.OpenAi.http;
 import static io.lastword.openai.OpenAi.lastword;
 import static org.junit.jupiter.api.Assertions.assertInstanceOf;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import com.openai.client.OpenAIClient;
-import com.openai.client.okhttp.OkHttpClient;
 import com.openai.core.RequestOptions;
 import com.openai.core.http.AsyncStreamResponse;
 import com.openai.core.http.HttpClient;
@@ -68,18 +68,14 @@ class ClosedClientTest {
   @MethodSource("waits")
   void closingEndsIt(String kind, String what, Map<String, Object> exchange, boolean streams)
       throws Exception {
-    HttpClient http =
-        kind.equals("jdk")
-            ? LastwordHttpClient.create()
-            : LastwordHttpClient.around(OkHttpClient.builder().build());
     try (ScriptedServer server = server(List.of(exchange))) {
-      OpenAIClient client = client(server.baseUrl(), http, 2);
+      OpenAIClient client = client(server.baseUrl(), http(kind), 2);
       CompletableFuture<Throwable> thrown = new CompletableFuture<>();
       Thread caller = new Thread(() -> thrown.complete(call(client, streams)));
       caller.setDaemon(true);
       caller.start();
       assertTrue(ScriptedServer.becomes(() -> !server.requests().isEmpty(), 5000));
-      Thread.sleep(300);
+      Thread.sleep(300); // until what was sent has been read
       client.close();
       assertInstanceOf(CancelledException.class, lastword(thrown.get(5, TimeUnit.SECONDS)), what);
     }
@@ -89,12 +85,8 @@ class ClosedClientTest {
   @ParameterizedTest
   @ValueSource(strings = {"jdk", "okhttp"})
   void theHandlerOfAnAsynchronousStreamIsTold(String kind) throws Exception {
-    HttpClient http =
-        kind.equals("jdk")
-            ? LastwordHttpClient.create()
-            : LastwordHttpClient.around(OkHttpClient.builder().build());
     try (ScriptedServer server = server(List.of(FIRST_TOKEN))) {
-      OpenAIClient client = client(server.baseUrl(), http, 2);
+      OpenAIClient client = client(server.baseUrl(), http(kind), 2);
       CompletableFuture<Throwable> told = new CompletableFuture<>();
       client
           .async()
@@ -114,7 +106,7 @@ class ClosedClientTest {
                 }
               });
       assertTrue(ScriptedServer.becomes(() -> !server.requests().isEmpty(), 5000));
-      Thread.sleep(300);
+      Thread.sleep(300); // until what was sent has been read
       client.close();
       assertInstanceOf(CancelledException.class, lastword(told.get(5, TimeUnit.SECONDS)));
     }

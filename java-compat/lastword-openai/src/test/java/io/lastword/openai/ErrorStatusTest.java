@@ -14,7 +14,6 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import com.openai.client.OpenAIClient;
 import com.openai.client.okhttp.OkHttpClient;
 import com.openai.core.http.HttpClient;
-import com.openai.errors.OpenAIException;
 import com.openai.errors.OpenAIServiceException;
 import io.lastword.Codes;
 import io.lastword.errors.LastwordException;
@@ -100,14 +99,5 @@ class ErrorStatusTest {
       assertEquals(4, server.requests().size());
       client.close();
     }
-  }
-
-  @Test
-  void anAddressThatIsNoneIsNamed() {
-    OpenAIClient client = client("http://127.0.0.1:9/v1 ", LastwordHttpClient.create(), 0);
-    OpenAIException thrown =
-        assertThrows(OpenAIException.class, () -> client.chat().completions().create(HI));
-    assertEquals(Codes.INVALID_REQUEST_ERROR, lastword(thrown).code());
-    client.close();
   }
 }

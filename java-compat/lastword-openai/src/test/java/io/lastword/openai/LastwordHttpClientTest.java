@@ -7,6 +7,7 @@ import static io.lastword.Answers.server;
 import static io.lastword.Answers.stream;
 import static io.lastword.openai.OpenAi.HI;
 import static io.lastword.openai.OpenAi.client;
+import static io.lastword.openai.OpenAi.http;
 import static io.lastword.openai.OpenAi.lastword;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertInstanceOf;
@@ -14,8 +15,6 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import com.openai.client.OpenAIClient;
-import com.openai.client.okhttp.OkHttpClient;
-import com.openai.core.http.HttpClient;
 import com.openai.core.http.HttpResponse;
 import com.openai.core.http.StreamResponse;
 import com.openai.errors.BadRequestException;
@@ -45,12 +44,6 @@ import org.junit.jupiter.params.provider.ValueSource;
 /** What a user of openai-java sees with the decorator: on the JDK's client, and around OkHttp. */
 @Timeout(30)
 class LastwordHttpClientTest {
-
-  private static HttpClient http(String kind) {
-    return kind.equals("jdk")
-        ? LastwordHttpClient.create()
-        : LastwordHttpClient.around(OkHttpClient.builder().build());
-  }
 
   @ParameterizedTest
   @ValueSource(strings = {"jdk", "okhttp"})
@@ -197,6 +190,32 @@ class LastwordHttpClientTest {
       assertEquals("words", new String(answer.body().readAllBytes(), StandardCharsets.UTF_8));
       assertEquals(List.of(), answer.headers().values("content-encoding"));
       assertEquals(List.of(), answer.headers().values("content-length"));
+    }
+  }
+
+  @Test
+  void anAddressThatIsNoneIsNamed() {
+    OpenAIClient client = client("http://127.0.0.1:9/v1 ", LastwordHttpClient.create(), 0);
+    LastwordException error =
+        lastword(assertThrows(OpenAIException.class, () -> client.chat().completions().create(HI)));
+    assertEquals(Codes.INVALID_REQUEST_ERROR, error.code());
+    assertTrue(error.getMessage().contains("http://127.0.0.1:9/v1 "), error.getMessage());
+    client.close();
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"{\"data\": null}", "{\"data\": [{\"object\": \"model\"}]}", "[]"})
+  void aListOfModelsThatIsNoneIsMalformed(String body) throws Exception {
+    Map<String, Object> exchange =
+        Map.of(
+            "status", 200,
+            "headers", Map.of("content-type", "application/json"),
+            "steps", List.of(Map.of("text", body)));
+    try (ScriptedServer server = server(List.of(exchange))) {
+      OpenAIClient client = client(server.baseUrl(), LastwordHttpClient.create(), 0);
+      OpenAIException thrown = assertThrows(OpenAIException.class, () -> client.models().list());
+      assertEquals(Codes.MALFORMED_RESPONSE, lastword(thrown).code());
+      client.close();
     }
   }
 }

@@ -2,6 +2,7 @@ package io.lastword.openai;
 
 import com.openai.client.OpenAIClient;
 import com.openai.client.OpenAIClientImpl;
+import com.openai.client.okhttp.OkHttpClient;
 import com.openai.core.ClientOptions;
 import com.openai.core.http.HttpClient;
 import com.openai.models.chat.completions.ChatCompletionCreateParams;
@@ -24,6 +25,13 @@ final class OpenAi {
             .maxRetries(retries)
             .build();
     return new OpenAIClientImpl(options);
+  }
+
+  /** The decorator: on the JDK's client, {@code jdk}, or around OkHttp. */
+  static LastwordHttpClient http(String kind) {
+    return kind.equals("jdk")
+        ? LastwordHttpClient.create()
+        : LastwordHttpClient.around(OkHttpClient.builder().build());
   }
 
   /** The contract's exception for what openai-java threw. */

@@ -2,13 +2,13 @@ package io.lastword.openai;
 
 import static io.lastword.openai.OpenAi.HI;
 import static io.lastword.openai.OpenAi.client;
+import static io.lastword.openai.OpenAi.http;
 import static io.lastword.openai.OpenAi.lastword;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 
 import com.openai.client.OpenAIClient;
-import com.openai.client.okhttp.OkHttpClient;
 import io.lastword.Codes;
 import io.lastword.scripted.SelfSigned;
 import java.nio.file.Path;
@@ -25,12 +25,8 @@ class UntrustedServerTest {
   @ParameterizedTest
   @ValueSource(strings = {"jdk", "okhttp"})
   void itIsMetOnce(String kind, @TempDir Path folder) throws Exception {
-    LastwordHttpClient http =
-        kind.equals("jdk")
-            ? LastwordHttpClient.create()
-            : LastwordHttpClient.around(OkHttpClient.builder().build());
     try (SelfSigned server = new SelfSigned(folder)) {
-      OpenAIClient client = client(server.baseUrl(), http, 2);
+      OpenAIClient client = client(server.baseUrl(), http(kind), 2);
       LastwordOpenAIException error =
           assertThrows(LastwordOpenAIException.class, () -> client.chat().completions().create(HI));
       assertEquals(Codes.CONNECTION_FAILED, error.error().code());
