@@ -3,6 +3,7 @@ package io.lastword.scripted;
 import java.io.IOException;
 import java.io.InputStream;
 import java.net.InetAddress;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.security.KeyStore;
@@ -71,8 +72,10 @@ public final class SelfSigned implements AutoCloseable {
     String given = "-genkeypair -keyalg EC -dname CN=127.0.0.1 -ext san=ip:127.0.0.1";
     ProcessBuilder made = new ProcessBuilder((keytool + " " + given).split(" "));
     made.command().addAll(List.of("-storepass", PASSWORD, "-keystore", file.toString()));
-    if (made.inheritIO().start().waitFor() != 0) {
-      throw new IllegalStateException("keytool failed");
+    Process running = made.redirectErrorStream(true).start();
+    String said = new String(running.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
+    if (running.waitFor() != 0) {
+      throw new IllegalStateException(said);
     }
     KeyStore store = KeyStore.getInstance("PKCS12");
     try (InputStream in = Files.newInputStream(file)) {
