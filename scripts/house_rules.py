@@ -21,7 +21,7 @@ MODULE_LINES = 300
 FUNCTION_LINES = 40
 FORBIDDEN_NAMES = ("util", "utils", "helper", "helpers", "manager", "common", "misc")
 PURE_CORE = (
-    *("_codes", "_sse", "_envelopes", "_classify", "_tool_calls", "_completeness", "_extras"),
+    *("_codes", "_sse", "_envelopes", "_classify", "_tool_calls", "_completeness", "_extras", "_url"),
     *("_outcome", "_errors", "_deadline", "_retry"),
 )
 CORE_MODULES = frozenset(f"lastword.{name}" for name in PURE_CORE)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from urllib.parse import urlsplit
 from lastword._codes import PROFILES, Profile
 from lastword._deadline import Timeouts
 from lastword._retry import RetryBudget, RetryPolicy
+from lastword._url import shown_url
 
 __version__: Final = "0.1.0"
 
@@ -43,7 +43,7 @@ def configure(
     """Check the arguments and fill in the environment's; raises ``ValueError`` that says what to give instead."""
     url = (base_url or _environment("BASE_URL") or "https://api.openai.com/v1").rstrip("/")
     if not _is_usable(url):
-        raise ValueError(f"base_url={_shown(url)!r}: give a URL such as http://127.0.0.1:8000/v1")
+        raise ValueError(f"base_url={shown_url(url)!r}: give a URL such as http://127.0.0.1:8000/v1")
     if profile is not None and profile not in PROFILES:
         raise ValueError(f"profile={profile!r}: this version knows {', '.join(PROFILES) or 'none'}")
     wrong = [(name, value) for name, value in (default_headers or {}).items() if not _are_texts(name, value)]
@@ -70,11 +70,6 @@ def configure(
 
 def _environment(name: str) -> str | None:
     return os.environ.get(f"LASTWORD_{name}") or os.environ.get(f"OPENAI_{name}")
-
-
-def _shown(url: str) -> str:
-    """The URL without what may be a secret: user and password, query and fragment."""
-    return re.sub(r"(?s)[?#].*", "…", re.sub(r"(?s)^(\w+://)?.*@", r"\1…@", url))
 
 
 def _are_texts(*values: object) -> bool:

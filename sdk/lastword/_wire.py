@@ -15,6 +15,7 @@ from lastword._errors import LastwordError
 from lastword._transport._guard import MAX_DRAIN, AsyncGuard
 from lastword._transport._httpx import RAISED
 from lastword._transport._pool import close_unused, spoil_if_more_came, to_the_end
+from lastword._url import shown_url
 
 MAX_ANSWER: Final = 256 * 1024 * 1024
 """How large an answer that is no stream may be, in bytes: what never ends, or was packed to burst, must not fill the memory."""
@@ -188,7 +189,8 @@ def _joined(call: Call, parts: list[bytes], size: int) -> bytes:
 
 
 def _astray(call: Call, url: str) -> LastwordError:
-    message = f"more than {_MAX_REDIRECTS} redirects, the last to {url}: look at base_url and at what is in front of the server"
+    last = shown_url(url)
+    message = f"more than {_MAX_REDIRECTS} redirects, the last to {last}: look at base_url and at what is in front of the server"
     return call.error(make_error(Code.INVALID_REQUEST_ERROR, message))
 
 

@@ -10,6 +10,7 @@ from ipaddress import ip_address
 from typing import Final
 from urllib.parse import urlsplit
 
+from lastword._url import shown_url
 from lastword_shim.protocol.wire import Scope
 
 _EXAMPLE: Final = "give a URL such as http://127.0.0.1:8000"
@@ -67,23 +68,24 @@ class Address:
         Raises:
             AddressError: it is none, or says more than an address.
         """
+        shown = shown_url(url)
         try:
             parts = urlsplit(url)
             host, port = parts.hostname, parts.port
-        except ValueError as error:
-            raise AddressError(f"{url!r} is no URL ({error}): {_EXAMPLE}") from None
+        except ValueError:
+            raise AddressError(f"{shown!r} is no URL: {_EXAMPLE}") from None
         if parts.scheme not in _PORTS or not host:
-            raise AddressError(f"{url!r} is no http:// or https:// URL: {_EXAMPLE}")
+            raise AddressError(f"{shown!r} is no http:// or https:// URL: {_EXAMPLE}")
         if parts.username is not None or parts.password is not None:
             raise AddressError(
                 "the URL holds a name or a password, which are not passed on: callers send their own key"
             )
         if parts.query or parts.fragment or _PATH.fullmatch(parts.path) is None:
-            raise AddressError(f"{url!r} has more than a host, a port and a path: {_EXAMPLE}")
+            raise AddressError(f"{shown!r} has more than a host, a port and a path: {_EXAMPLE}")
         try:
             host.encode("ascii" if ":" in host else "idna")
         except UnicodeError:
-            raise AddressError(f"{url!r} has no host name that can be looked up: {_EXAMPLE}") from None
+            raise AddressError(f"{shown!r} has no host name that can be looked up: {_EXAMPLE}") from None
         prefix = parts.path.rstrip("/").removesuffix("/v1")
         return cls(parts.scheme, host, _PORTS[parts.scheme] if port is None else port, prefix)
 

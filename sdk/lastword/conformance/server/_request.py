@@ -9,6 +9,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from lastword._completeness import expected_choices
+from lastword._url import shown_url
 from lastword.conformance._cases import API_KEY
 from lastword.conformance._results import ConformanceError
 
@@ -85,11 +86,13 @@ def read_url(url: str) -> tuple[str, int, bool, str]:
     try:
         parts = urlsplit(url if "://" in url else f"http://{url}")
         host, port = parts.hostname, parts.port
-    except ValueError as error:
-        raise ConformanceError(f"--url {url}: {error}") from error
+    except ValueError:
+        raise ConformanceError(
+            f"--url {shown_url(url)}: it is no URL; give an address such as http://127.0.0.1:8000"
+        ) from None
     sound = url.isascii() and url.isprintable() and " " not in url and port != 0
     if parts.scheme not in ("http", "https") or not host or not sound or parts.query or parts.fragment:
-        raise ConformanceError(f"--url {url}: an address such as http://127.0.0.1:8000 is needed")
+        raise ConformanceError(f"--url {shown_url(url)}: an address such as http://127.0.0.1:8000 is needed")
     if "@" in parts.netloc:
         raise ConformanceError("--url: it has a name or a password: a key is given with --api-key")
     tls = parts.scheme == "https"

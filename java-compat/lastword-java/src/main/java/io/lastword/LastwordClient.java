@@ -1,5 +1,6 @@
 package io.lastword;
 
+import io.lastword.core.BaseUrl;
 import io.lastword.core.RetryBudget;
 import io.lastword.errors.LastwordException;
 import io.lastword.transport.CallRules;

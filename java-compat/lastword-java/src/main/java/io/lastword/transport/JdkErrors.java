@@ -54,7 +54,7 @@ public final class JdkErrors {
   }
 
   /** A request that cannot be sent, and why. */
-  static ErrorInfo unsendable(@Nullable String why) {
+  static ErrorInfo unsendable(String why) {
     return Classifier.error(Codes.INVALID_REQUEST_ERROR, "the request cannot be sent (" + why + ")")
         .build();
   }

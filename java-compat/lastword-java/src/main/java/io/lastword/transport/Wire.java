@@ -1,6 +1,7 @@
 package io.lastword.transport;
 
 import io.lastword.Codes;
+import io.lastword.core.BaseUrl;
 import io.lastword.core.Classifier;
 import io.lastword.core.Limits;
 import io.lastword.core.ResponseHead;
@@ -81,7 +82,7 @@ final class Wire {
         "more than "
             + MAX_REDIRECTS
             + " redirects, the last to "
-            + url
+            + BaseUrl.shown(url.toString())
             + ": look at the base URL and at what is in front of the server";
     throw new Failure(Classifier.error(Codes.INVALID_REQUEST_ERROR, message).build(), null);
   }
@@ -179,10 +180,11 @@ final class Wire {
   }
 
   private URI url() throws Failure {
+    String url = baseUrl + call.request().path();
     try {
-      return URI.create(baseUrl + call.request().path());
+      return URI.create(url);
     } catch (IllegalArgumentException e) {
-      throw unsendable(e);
+      throw unsendable(url, e);
     }
   }
 
@@ -197,12 +199,14 @@ final class Wire {
       headers.forEach(builder::header);
       return builder.build();
     } catch (IllegalArgumentException e) {
-      throw unsendable(e);
+      throw unsendable(url.toString(), e);
     }
   }
 
-  private static Failure unsendable(IllegalArgumentException e) {
-    return new Failure(JdkErrors.unsendable(e.getMessage()), e);
+  /** The JDK's message holds the URL, and so would a cause. */
+  private static Failure unsendable(String url, IllegalArgumentException e) {
+    String why = String.valueOf(e.getMessage()).replace(url, BaseUrl.shown(url));
+    return new Failure(JdkErrors.unsendable(why), null);
   }
 
   /** Where to go instead (RFC 9110 §15.4.8, §15.4.9); null if the answer is here. */

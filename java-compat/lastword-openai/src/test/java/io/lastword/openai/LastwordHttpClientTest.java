@@ -10,6 +10,7 @@ import static io.lastword.openai.OpenAi.client;
 import static io.lastword.openai.OpenAi.http;
 import static io.lastword.openai.OpenAi.lastword;
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertInstanceOf;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
@@ -29,6 +30,8 @@ import io.lastword.errors.StreamIncompleteException;
 import io.lastword.scripted.ScriptedServer;
 import io.lastword.scripted.ScriptedServer.Listening;
 import java.io.ByteArrayOutputStream;
+import java.io.PrintWriter;
+import java.io.StringWriter;
 import java.nio.charset.StandardCharsets;
 import java.util.Base64;
 import java.util.LinkedHashMap;
@@ -194,12 +197,16 @@ class LastwordHttpClientTest {
   }
 
   @Test
-  void anAddressThatIsNoneIsNamed() {
-    OpenAIClient client = client("http://127.0.0.1:9/v1 ", LastwordHttpClient.create(), 0);
+  void anAddressThatIsNoneIsNamedWithoutItsSecrets() {
+    String url = "http://u:s3cret@127.0.0.1:9/v1 ";
+    OpenAIClient client = client(url, LastwordHttpClient.create(), 0);
     LastwordException error =
         lastword(assertThrows(OpenAIException.class, () -> client.chat().completions().create(HI)));
     assertEquals(Codes.INVALID_REQUEST_ERROR, error.code());
-    assertTrue(error.getMessage().contains("http://127.0.0.1:9/v1 "), error.getMessage());
+    assertTrue(error.getMessage().contains("http://…@127.0.0.1:9/v1 "), error.getMessage());
+    StringWriter trace = new StringWriter();
+    error.printStackTrace(new PrintWriter(trace));
+    assertFalse(trace.toString().contains("s3cret"), trace.toString());
     client.close();
   }
 

@@ -1,11 +1,11 @@
-package io.lastword;
+package io.lastword.core;
 
 import java.net.URI;
 import java.net.URISyntaxException;
 import org.jspecify.annotations.Nullable;
 
 /** Checks a base URL. Messages leave out user, query and fragment, which may be secrets. */
-final class BaseUrl {
+public final class BaseUrl {
 
   private BaseUrl() {}
 
@@ -14,7 +14,7 @@ final class BaseUrl {
    *
    * @throws IllegalArgumentException if it is not one; the message says what to give instead
    */
-  static String checked(String given) {
+  public static String checked(String given) {
     String url = given;
     while (url.endsWith("/")) {
       url = url.substring(0, url.length() - 1);
@@ -51,7 +51,8 @@ final class BaseUrl {
     return parsed.getHost() != null && portFits ? null : example;
   }
 
-  private static String shown(String url) {
+  /** A URL without what may be a secret. */
+  public static String shown(String url) {
     return url.replaceFirst("(?s)^(\\w+://)?.*@", "$1…@").replaceAll("(?s)[?#].*", "…");
   }
 }
